@@ -18,8 +18,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from gpuplan.catalog.load import read_catalog  # noqa: E402
-from gpuplan.catalog.market_sources import read_market_sources  # noqa: E402
+from gpuplan.catalog.load import read_catalog, read_market_sources  # noqa: E402
 from gpuplan.catalog.models import find_model, models_in_catalog  # noqa: E402
 from gpuplan.catalog.offers import read_offers  # noqa: E402
 from gpuplan.csv_rows import packaged_rows  # noqa: E402

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from build_model_defaults import names_read
 
-from gpuplan.catalog.architectures.fields import class_defaults
 from gpuplan.catalog.architectures.read import read_model
+from gpuplan.catalog.architectures.shape import class_defaults
 from gpuplan.catalog.models import RECALLED
 from gpuplan.domain.model.network import Checkpoint
 from gpuplan.errors import PlannerError

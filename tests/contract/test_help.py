@@ -6,10 +6,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from gpuplan.cli.app import app
-from gpuplan.cli.command import group_of
-from gpuplan.cli.commands import COMMANDS
-from gpuplan.cli.renamed import RENAMED
+from gpuplan.cli.app import COMMANDS, app
+from gpuplan.cli.command import RENAMED, group_of
 
 # Words that a text in mid-sentence begins with.
 DANGLING = re.compile(

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from gpuplan.catalog.load import catalog_from, tables_of
-from gpuplan.catalog.tables import Tables
+from gpuplan.catalog.load import Tables, catalog_from, tables_of
 from gpuplan.domain.hardware.catalog import Catalog, Fact
 
 

@@ -70,32 +70,31 @@ if TYPE_CHECKING:
     from gpuplan.report.cluster.plan import cluster_plan_sheet
     from gpuplan.report.cluster.sheet import cluster_sheet, eta_sheet, job_columns
     from gpuplan.report.lessons import learn_sheet
-    from gpuplan.report.plan.actual import actual_sheet
     from gpuplan.report.plan.answer import plan_sheet
     from gpuplan.report.plan.certificate import verified_sheet
-    from gpuplan.report.plan.difference import diff_sheet
-    from gpuplan.report.plan.document import plan_text
-    from gpuplan.report.plan.explanation import explain_sheet
-    from gpuplan.report.plan.probing import probe_sheet
-    from gpuplan.report.plan.replanning import replan_sheet
-    from gpuplan.report.plan.scenario import (
+    from gpuplan.report.plan.comparison import explain_sheet
+    from gpuplan.report.plan.difference import actual_sheet, diff_sheet, replan_sheet
+    from gpuplan.report.plan.document import (
         description_lines,
         description_sheet,
+        plan_text,
         scenario_sheet,
         scenario_text,
     )
-    from gpuplan.report.prediction.compared import runs_sheet
+    from gpuplan.report.plan.probing import probe_sheet
     from gpuplan.report.prediction.fit import fit_sheet, survey_sheet
-    from gpuplan.report.prediction.network import network_sheet
-    from gpuplan.report.prediction.scaling import scale_sheet
-    from gpuplan.report.prediction.serving import predict_sheet, roofline_sheet
-    from gpuplan.report.prediction.training_fit import training_sheet
-    from gpuplan.report.prediction.training_run import run_sheet
+    from gpuplan.report.prediction.serving import (
+        network_sheet,
+        predict_sheet,
+        roofline_sheet,
+        runs_sheet,
+    )
+    from gpuplan.report.prediction.training_run import run_sheet, scale_sheet, training_sheet
     from gpuplan.report.prediction.validation import calibrate_sheet, validate_sheet
     from gpuplan.report.prediction.variants import precisions_sheet, rank_sheet
     from gpuplan.report.simulation.curve import curve_sheet
+    from gpuplan.report.simulation.document import passed_columns, request_columns, requests_csv
     from gpuplan.report.simulation.fleet import fleet_sheet
-    from gpuplan.report.simulation.requests import passed_columns, request_columns, requests_csv
     from gpuplan.report.simulation.run import simulate_sheet
     from gpuplan.report.system.check import change_sheet as check_change_sheet
     from gpuplan.report.system.check import check_sheet
@@ -111,11 +110,10 @@ if TYPE_CHECKING:
     from gpuplan.report.system.files import rack_drawing as rack_svg
     from gpuplan.report.system.ownership import ways_svg as design_ways_svg
     from gpuplan.report.table import sheet_text, to_csv, to_markdown
-    from gpuplan.report.telemetry.autoscaler import autoscaler_manifest
+    from gpuplan.report.telemetry.autoscaler import autoscaler_manifest, reclaim_patches
     from gpuplan.report.telemetry.diagnosis import diagnose_sheet, score_sheet
     from gpuplan.report.telemetry.forecast import forecast_sheet
     from gpuplan.report.telemetry.pictures import telemetry_pictures
-    from gpuplan.report.telemetry.reclaim import reclaim_patches
     from gpuplan.studies.cluster.eta import eta
     from gpuplan.studies.cluster.planning.plan import plan_cluster
     from gpuplan.studies.cluster.planning.relaxation import refuse_cluster

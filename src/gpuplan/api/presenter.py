@@ -73,7 +73,7 @@ class Presenter:
         """Columns or rows of the result's main table; None where it has none."""
         outcome = getattr(result, "outcome", None)
         if outcome is not None and hasattr(outcome, "requests"):
-            from gpuplan.report.simulation.requests import request_columns
+            from gpuplan.report.simulation.document import request_columns
 
             return dict(request_columns(outcome))
         rows = ROWS.get(type(result).__name__)

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 
 from gpuplan.catalog import build
 from gpuplan.catalog.integrity.run import FACT_RULES, HARDWARE_RULES
-from gpuplan.catalog.load import catalog_from, tables_of
+from gpuplan.catalog.load import Tables, catalog_from, tables_of
 from gpuplan.catalog.schema import (
     QUANTITIES,
     SECTIONS,
@@ -20,7 +20,6 @@ from gpuplan.catalog.schema import (
     in_base_units,
     overlay_key,
 )
-from gpuplan.catalog.tables import Tables
 from gpuplan.domain.hardware.catalog import Catalog, Fact
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Override, Source

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpuplan.cost.owned import owned_rate
-from gpuplan.cost.statement import life_statement
-from gpuplan.cost.value import npv_usd, payback
+from gpuplan.cost.statement import life_statement, npv_usd, payback
 from gpuplan.domain.money.rates import NodeRate, Ownership, PriceRefusal
 from gpuplan.domain.money.statement import OwnNode
 from gpuplan.domain.money.worth import LoadBlock, OwnershipCost, OwnOrBurst

@@ -1,6 +1,8 @@
-"""The facility of a group of servers: racks, power and cooling, objections, and a checklist."""
+"""The facility of a group of servers: racks, power and cooling, objections, and a checklist.
 
-from gpuplan.design.cooling import cooling_findings, cooling_load
+Cooling: the heat of servers, and whether a site takes the heat of such racks away.
+"""
+
 from gpuplan.design.power import (
     levels,
     psu_findings,
@@ -19,16 +21,33 @@ from gpuplan.design.racks import (
 from gpuplan.design.rules import UPS, assumed
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.scenario.build import USUAL, BuildRules
-from gpuplan.domain.scenario.site import Rack, Site
+from gpuplan.domain.scenario.site import Cooling, Rack, Site
 from gpuplan.domain.system.facility import (
     USUAL_RACK_DEPTH_M,
     ChecklistItem,
+    CoolingLoad,
     FacilityPlan,
     NodeDraw,
     RackFit,
 )
-from gpuplan.domain.system.findings import Finding
+from gpuplan.domain.system.findings import Finding, error, warning
 from gpuplan.units import KW, KWH, MINUTE, MM
+
+AIR_RISE_K = 15.0  # through dense servers, inlet 18–27 °C [ashrae-inlet]
+# Heat of one rack: up to here as a rule, and up to here with containment and care. Vendors'
+# figures, weak evidence [rack-cooling]; None: no figure.
+RACK_LIMITS_W: dict[Cooling, tuple[float, float]] = {
+    "air": (30 * KW, 40 * KW),
+    "rear_door": (40 * KW, 60 * KW),
+    "direct_liquid": (120 * KW, 150 * KW),
+    "immersion": (100 * KW, 200 * KW),
+}
+NEXT_STEP: dict[Cooling, str] = {
+    "air": "rear-door heat exchangers, direct liquid cooling, or fewer servers per rack",
+    "rear_door": "direct liquid cooling, or fewer servers per rack",
+    "direct_liquid": "fewer servers per rack",
+    "immersion": "fewer servers per tank",
+}
 
 
 def facility_plan(
@@ -188,3 +207,36 @@ def _ups_text(plan: FacilityPlan) -> str:
         f"{ups.load_va / KW:.1f} kVA, {ups.n_modules} modules of {ups.module_w / KW:g} kW, "
         f"{ups.energy_j / KWH:.1f} kWh for {ups.bridge_s / MINUTE:g} min"
     )
+
+
+def cooling_load(node: NodeDraw, n_nodes: int, *, air_rise_k: float = AIR_RISE_K) -> CoolingLoad:
+    """The heat of all servers at full draw: every watt drawn must be taken away again."""
+    heat = node.max_w * n_nodes
+    share = node.liquid_frac if node.cooling == "liquid" else 0.0
+    return CoolingLoad(air_w=heat * (1 - share), liquid_w=heat * share, air_rise_k=air_rise_k)
+
+
+def cooling_findings(
+    node: NodeDraw, n_per_rack: int, cooling: Cooling | None
+) -> tuple[Finding, ...]:
+    """Objections where the site's cooling does not take the heat of such a rack, and what would."""
+    heat = node.max_w * n_per_rack
+    rack = f"{heat / KW:.1f} kW in a rack"
+    if cooling is None:
+        if heat <= RACK_LIMITS_W["air"][0] and node.cooling == "air":
+            return ()
+        what = f"{heat / KW:.1f} kW of heat in a rack, and its cooling is not described"
+        return (warning("cooling-unknown", "cooling", what, "give site.cooling"),)
+    kind = cooling.replace("_", " ")
+    if node.cooling == "liquid" and cooling in ("air", "rear_door"):
+        what = f"{node.name} needs liquid; the site has {kind}"
+        fix = "bring liquid to the rack, or choose air-cooled servers"
+        return (error("liquid-needed", "cooling", what, fix),)
+    usual, most = RACK_LIMITS_W[cooling]
+    if heat > most:
+        what = f"{rack}; {kind} ends near {most / KW:.0f}"
+        return (error("cooling-limit", "cooling", what, NEXT_STEP[cooling]),)
+    if heat > usual:
+        what = f"{rack} is above the usual {usual / KW:.0f} of {kind}"
+        return (warning("cooling-usual", "cooling", what, NEXT_STEP[cooling]),)
+    return ()

@@ -1,5 +1,9 @@
-"""Telemetry in, a diagnosis out: figures first, then causes, then what they cost."""
+"""Telemetry in, a diagnosis out: figures first, then causes, then what they cost.
 
+Small work packed onto MIG slices: the smallest profile that holds each, and what it frees.
+"""
+
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -9,18 +13,17 @@ from gpuplan.diagnose.bands import band_shares, mean_hides_peak, minute_means, p
 from gpuplan.diagnose.features import DeviceView, device_views, engine_views
 from gpuplan.diagnose.finding import Finding, seen, together, verdict_of
 from gpuplan.diagnose.over_time import over_time, pool_warnings
-from gpuplan.diagnose.packing import packing_of
 from gpuplan.diagnose.phases import node_phases
-from gpuplan.diagnose.quality import quality_of
 from gpuplan.diagnose.rules.compute import compute_findings
-from gpuplan.diagnose.rules.fleet import fleet_findings
+from gpuplan.diagnose.rules.fleet import fleet_findings, is_small_work
 from gpuplan.diagnose.rules.hardware import hardware_findings
 from gpuplan.diagnose.rules.hosts import network_findings
 from gpuplan.diagnose.rules.serving import serving_findings
 from gpuplan.diagnose.rules.telemetry import is_only_percent, telemetry_findings, use_findings
 from gpuplan.diagnose.service import service_of, with_replicas
-from gpuplan.diagnose.waste import reclaims, team_use, waste_of
+from gpuplan.diagnose.waste import quality_of, reclaims, team_use, waste_of
 from gpuplan.domain.columns import floats
+from gpuplan.domain.hardware.devices import MigProfile
 from gpuplan.domain.telemetry.buckets import quantile, summed
 from gpuplan.domain.telemetry.diagnosis import (
     BandEdges,
@@ -33,8 +36,9 @@ from gpuplan.domain.telemetry.diagnosis import (
     UseFigures,
     Verdict,
 )
-from gpuplan.domain.telemetry.figures import ServiceFigures, WorkDone
+from gpuplan.domain.telemetry.figures import Packing, ServiceFigures, WorkDone
 from gpuplan.domain.telemetry.observation import Telemetry
+from gpuplan.units import HOURS_PER_MONTH
 
 LAYERS = (
     ("allocated", "allocated_frac"),
@@ -237,3 +241,33 @@ def _latencies(telemetry: Telemetry) -> tuple[tuple[str, float, float, float], .
             if all(value is not None for value in values):
                 found.append((metric, *(float(value or 0.0) for value in values)))
     return tuple(found)  # type: ignore[arg-type]
+
+
+def packing_of(devices: Sequence[DeviceView]) -> Packing | None:
+    """One profile for all small work of one kind of device; None where there is none to pack."""
+    small = [one for one in devices if is_small_work(one) and one.facts.slices]
+    if len(small) < 2:
+        return None
+    kind = small[0].facts
+    same = [one for one in small if one.facts.slices == kind.slices]
+    profile = _smallest(same, kind.slices)
+    if profile is None:
+        return None
+    n_after = math.ceil(len(same) / profile.n_max)
+    saved = None if kind.usd_per_h is None else (len(same) - n_after) * kind.usd_per_h
+    return Packing(
+        accelerator=same[0].subject.model or kind.name,
+        profile=profile.name,
+        n_before=len(same),
+        n_after=n_after,
+        usd_per_month=None if saved is None else saved * HOURS_PER_MONTH,
+    )
+
+
+def _smallest(devices: Sequence[DeviceView], slices: Sequence[MigProfile]) -> MigProfile | None:
+    """The profile of which a device holds most, that every one of them fits into."""
+    memory = max(stat.peak for one in devices if (stat := one.whole.get("memory_used_bytes")))
+    active = [one.whole.get("sm_active_frac") or one.whole["gpu_util_frac"] for one in devices]
+    compute = max(stat.high for stat in active)
+    fitting = [s for s in slices if s.memory_bytes >= memory and s.compute_frac >= compute]
+    return max(fitting, key=lambda s: (s.n_max, -s.memory_bytes), default=None)

@@ -1,5 +1,11 @@
-"""Samples in any order in, series in order out; everything odd is counted on the way."""
+"""Samples in any order in, series in order out; everything odd is counted on the way.
 
+Values that no instrument measured: blanks in disguise, and the physically impossible.
+
+Cumulative buckets over time become what fell into each bucket between two samples.
+"""
+
+import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
@@ -11,6 +17,7 @@ from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.telemetry.observation import (
     Allocation,
+    Histogram,
     Quirk,
     Sampling,
     Series,
@@ -18,10 +25,78 @@ from gpuplan.domain.telemetry.observation import (
     Subject,
     Telemetry,
 )
-from gpuplan.observe.garbage import is_blank, is_impossible
 from gpuplan.observe.guard import clean
-from gpuplan.observe.histograms import Buckets
 from gpuplan.observe.names import Word
+
+
+class Buckets:
+    """The buckets of one histogram as they are read."""
+
+    def __init__(self) -> None:
+        self._counts: dict[float, dict[float, float]] = defaultdict(lambda: defaultdict(float))
+        self._totals: dict[float, float] = defaultdict(float)
+        self._all: dict[float, float] = defaultdict(float)
+
+    def bucket(self, at_s: float, upper: float, count: float) -> None:
+        """A cumulative count; equal bounds at one time (several reasons, models) add up."""
+        self._counts[at_s][upper] += count
+
+    def total(self, at_s: float, value: float) -> None:
+        """Sum of the values so far."""
+        self._totals[at_s] += value
+
+    def number(self, at_s: float, count: float) -> None:
+        """How many values so far: the infinite bucket, should the source not write it."""
+        self._all[at_s] += count
+
+    def histogram(self, metric: str, subject: int, quirk: Callable[..., None]) -> Histogram | None:
+        """What fell into each bucket from sample to sample, or since the start if read once."""
+        if not self._counts:
+            return None
+        if not any(math.inf in row for row in self._counts.values()):
+            for at_s, count in self._all.items():
+                self._counts[at_s][math.inf] = count
+        times = sorted(self._counts)
+        uppers = sorted({upper for row in self._counts.values() for upper in row})
+        below = np.array([[self._counts[t].get(u, math.nan) for u in uppers] for t in times])
+        if np.isnan(below).any():
+            quirk("a bucket is missing in some samples", metric, "read as its lower neighbour")
+            below = _filled(below)
+        if uppers[-1] != math.inf:
+            quirk("no infinite bucket", metric, "values above the last bound are not known")
+        total = np.array([self._totals.get(t, math.nan) for t in times])
+        if len(times) == 1:
+            quirk("a histogram read once counts from the start", metric, "kept")
+            rises, sums, at = below, total, times
+        else:
+            rises, sums, at = np.diff(below, axis=0), np.diff(total), times[:-1]
+            is_reset = rises[:, -1] < 0
+            rises[is_reset], sums[is_reset] = below[1:][is_reset], total[1:][is_reset]
+        return Histogram(
+            metric=metric,
+            subject=subject,
+            at_s=floats(at),
+            upper=floats(uppers),
+            count=floats(np.maximum(np.diff(rises, axis=1, prepend=0.0), 0.0)),
+            total=floats(sums),
+        )
+
+
+Mask = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+# Blank, not found, not supported, no permission: the last sixteen of each integer width, and the
+# floating marks from 2^47 [DCGM-blanks]; and the wrapped minus one.
+_BLANKS = ((2**31 - 16, 2**31), (2**32 - 1, 2**32), (2**47, 2**47 + 16), (2**63 - 1024, math.inf))
+# Past these a reading is a fault of the instrument. Clocks lag, so shares get some room.
+_MOST = {
+    "frac": 1.05,
+    "w": 20_000.0,
+    "c": 200.0,
+    "hz": 2e10,
+    "bytes": 2e15,
+    "bytes_per_s": 1e14,
+}
+_LEAST = {"c": -60.0}
+
 
 DATED_FROM_S = 1e9  # smaller times count from a start of their own, not from 1970
 N_PLACES = 3  # of a quirk that are named
@@ -235,3 +310,33 @@ def _merged(series: list[Series], quirk: Callable[..., None]) -> list[Series]:
         if known is not None:
             quirk("two names for one metric", one.metric, "the longer series counts")
     return list(first.values())
+
+
+def is_blank(values: Floats) -> Mask:
+    """Where there is a mark for "no value" rather than a value."""
+    found = np.zeros(len(values), dtype=bool)
+    for low, high in _BLANKS:
+        found |= (values >= low) & (values < high)
+    return found
+
+
+def is_impossible(metric: str, values: Floats) -> Mask:
+    """Where no device can be in this state, for a metric of the vocabulary; NaN is not wrong."""
+    unit = next((u for u in ("bytes_per_s", *_MOST) if _ends(metric, u)), "")
+    least, most = (_LEAST.get(unit, 0.0), _MOST[unit]) if unit else (0.0, math.inf)
+    return (values < least) | (values > most)
+
+
+def _ends(metric: str, unit: str) -> bool:
+    return metric.endswith("_" + unit)
+
+
+def _filled(
+    below: np.ndarray[tuple[int, int], np.dtype[np.float64]],
+) -> "np.ndarray[tuple[int, int], np.dtype[np.float64]]":
+    filled = below.copy()
+    filled[:, 0] = np.nan_to_num(filled[:, 0])
+    for k in range(1, filled.shape[1]):
+        is_gap = np.isnan(filled[:, k])
+        filled[is_gap, k] = filled[is_gap, k - 1]
+    return filled

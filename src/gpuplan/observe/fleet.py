@@ -14,8 +14,7 @@ import polars as pl
 from gpuplan.domain.columns import floats, ints
 from gpuplan.domain.telemetry.digest import DeviceDigests, FleetDigest
 from gpuplan.errors import InputError, one
-from gpuplan.observe.formats import GENERIC, GPU_TELEMETRY, plain
-from gpuplan.observe.generation import PERCENT_NAMES
+from gpuplan.observe.formats import GENERIC, GPU_TELEMETRY, PERCENT_NAMES, plain
 from gpuplan.observe.guard import guarded
 from gpuplan.observe.names import Word
 from gpuplan.units import HOUR

@@ -2,13 +2,24 @@
 
 A format is known by columns that only it has. Units come from here, or from the brackets that
 nvidia-smi writes behind a name.
+
+Old names, new units: collectors that keep DCGM's names but write ratios.
+
+DCGM counts utilization in whole percent. A value between 0 and 1 that is not whole can therefore
+only be a ratio, and then all values of that name in the source are. Values that are all 0 or 1
+prove nothing: the name's own unit stands.
 """
 
+import math
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from gpuplan.domain.telemetry.observation import METRICS, Sampling
 from gpuplan.observe.names import MEGA, MIB, MILLI, PERCENT, PROMETHEUS, Word
+
+PERCENT_NAMES = ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_MEM_COPY_UTIL")
+
 
 _TIMES = ("timestamp", "timestamp_sec", "timestamp_anon", "time", "record_time", "date", "ts")
 _SUBJECTS = {
@@ -292,3 +303,11 @@ def format_of(columns: tuple[str, ...]) -> TableFormat | None:
     has_word = any(column in GENERIC.words for column in columns)
     has_time = any(column in GENERIC.times for column in columns)
     return GENERIC if has_word and has_time else None
+
+
+def is_ratio(name: str, values: Iterable[float]) -> bool:
+    """Whether this old name carries ratios here."""
+    if name not in PERCENT_NAMES:
+        return False
+    seen = [value for value in values if not math.isnan(value)]
+    return bool(seen) and max(seen) <= 1.0 and any(value % 1.0 for value in seen)

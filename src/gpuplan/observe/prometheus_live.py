@@ -13,9 +13,9 @@ from gpuplan.domain.telemetry.monitoring import ServerAccess, TimeWindow
 from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.errors import CatalogError, InputError, one
 from gpuplan.observe.collect import Collector
+from gpuplan.observe.exposition import json_samples
 from gpuplan.observe.guard import clean, guarded, json_document, sequence
 from gpuplan.observe.names import HISTOGRAMS, PROMETHEUS, QUOTIENTS
-from gpuplan.observe.prometheus_json import json_samples
 from gpuplan.observe.samples import Sample, take_samples
 
 if TYPE_CHECKING:

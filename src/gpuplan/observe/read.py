@@ -13,10 +13,14 @@ from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.errors import InputError, one
 from gpuplan.observe import aiperf, inventories, pasted, schedulers, slurm_text, special, text_logs
 from gpuplan.observe.collect import Collector
-from gpuplan.observe.exposition import exposition_samples, looks_like_exposition
+from gpuplan.observe.exposition import (
+    exposition_samples,
+    is_prometheus_json,
+    json_samples,
+    looks_like_exposition,
+)
 from gpuplan.observe.formats import format_of, plain
 from gpuplan.observe.guard import guarded, json_document
-from gpuplan.observe.prometheus_json import is_prometheus_json, json_samples
 from gpuplan.observe.samples import take_samples
 from gpuplan.observe.tables import take_rows
 
@@ -43,7 +47,7 @@ def read_telemetry(path: Path) -> Telemetry:
         raise one(InputError, str(path), "telemetry", "no such file", f"give {KNOWN}")
     with guarded(str(path)):
         if path.suffix == ".parquet":
-            from gpuplan.observe.parquet import read_parquet  # noqa: PLC0415
+            from gpuplan.observe.tables import read_parquet  # noqa: PLC0415
 
             return read_parquet(path)
         return _read_text(_text(path), str(path), path.name)

@@ -1,16 +1,26 @@
-"""Rows of a table, from CSV, JSON or Parquet, become readings."""
+"""Rows of a table, from CSV, JSON or Parquet, become readings.
+
+Telemetry in Parquet: the same tables, read in parts so that memory stays bounded.
+"""
 
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from gpuplan.domain.telemetry.observation import Span, Subject
+import polars as pl
+
+from gpuplan.domain.telemetry.observation import Span, Subject, Telemetry
 from gpuplan.errors import InputError, one
+from gpuplan.observe import special
 from gpuplan.observe.clock import seconds
 from gpuplan.observe.collect import Collector
-from gpuplan.observe.formats import TableFormat, plain, unit_scale
-from gpuplan.observe.generation import is_ratio
+from gpuplan.observe.formats import TableFormat, format_of, is_ratio, plain, unit_scale
 from gpuplan.observe.names import PROMETHEUS, Word
+
+MAX_ROWS = 5_000_000  # that become series in memory; larger files are summed up, not held
+
 
 _NUMBER = re.compile(r"^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _NOTHING = {"", "n/a", "[n/a]", "nan", "null", "none", "[not supported]", "[unknown error]"}
@@ -163,3 +173,32 @@ def _text(cell: object) -> str:
 def _is_torn(row: Row, columns: Sequence[str]) -> bool:
     """A row that ends early: cells are absent altogether, which is not the same as empty."""
     return any(column not in row or row[column] is None for column in columns)
+
+
+def read_parquet(path: Path) -> Telemetry:
+    """A file that fits into memory as series."""
+    frame = pl.scan_parquet(path)
+    columns = frame.collect_schema().names()
+    n_rows = int(frame.select(pl.len()).collect().item())
+    if n_rows > MAX_ROWS:
+        what = f"{n_rows:,} rows are too many to hold as series"
+        fix = "give a part of the time, or the folder to `gpuplan diagnose`, which works in batches"
+        raise one(InputError, str(path), "telemetry", what, fix)
+    collector = Collector(str(path), "Parquet")
+    if special.is_long(columns):
+        special.take_long(collector, _rows(frame))
+        return collector.finish()
+    layout = format_of(tuple(plain(column) for column in columns))
+    if layout is None:
+        what = f"columns {', '.join(columns[:6])} are not known"
+        fix = "name them as DCGM does, or as in docs/rooms/observe.md"
+        raise one(InputError, str(path), "telemetry", what, fix)
+    take_rows(collector, layout, columns, _rows(frame))
+    return collector.finish()
+
+
+def _rows(frame: pl.LazyFrame) -> Iterator[dict[str, Any]]:
+    whole = frame.collect()
+    for part in whole.iter_slices(100_000):
+        for row in part.iter_rows(named=True):
+            yield {name: "" if cell is None else cell for name, cell in row.items()}

@@ -12,8 +12,7 @@ from gpuplan.catalog.integrity.places import check_places
 from gpuplan.catalog.integrity.places import looked_at as places_looked_at
 from gpuplan.catalog.integrity.run import check_catalog
 from gpuplan.catalog.integrity.run import looked_at as facts_looked_at
-from gpuplan.catalog.load import read_catalog
-from gpuplan.catalog.market_sources import read_market_sources
+from gpuplan.catalog.load import read_catalog, read_market_sources
 from gpuplan.catalog.models import find_model, models_in_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.offers import (

@@ -9,10 +9,15 @@ from gpuplan.domain.plan.answer import Answer
 from gpuplan.domain.system.designed import DesignedPlan
 from gpuplan.inputs.plan_file import read_plan
 from gpuplan.inputs.scenario.read import scenario_from_dict
-from gpuplan.studies.whole_design.assemble import chosen_plan, designed_plan, money_of
-from gpuplan.studies.whole_design.energy import with_energy
+from gpuplan.studies.whole_design.assemble import (
+    chosen_plan,
+    designed_plan,
+    materials_of,
+    money_of,
+    software_of,
+    with_energy,
+)
 from gpuplan.studies.whole_design.groups import design_group, planned_servers
-from gpuplan.studies.whole_design.materials import materials_of, software_of
 
 
 def design(path: Path) -> DesignedPlan:

@@ -11,9 +11,9 @@ from gpuplan.domain.telemetry.monitoring import ServerAccess, TimeWindow
 from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.inputs.plan_file import read_plan
 from gpuplan.observe.fleet import is_fleet, read_fleet
-from gpuplan.observe.parquet import MAX_ROWS
 from gpuplan.observe.prometheus_live import read_prometheus
 from gpuplan.observe.read import read_telemetry, read_text
+from gpuplan.observe.tables import MAX_ROWS
 from gpuplan.studies.monitoring.devices import (
     device_facts,
     facts_of_fleet,

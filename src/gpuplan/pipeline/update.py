@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gpuplan.catalog.update import models, prices, skypilot
 from gpuplan.catalog.update.fetch import Limits, fetch_bytes
-from gpuplan.catalog.update.hunt import PROVIDERS, update_from_gpuhunt
-from gpuplan.catalog.update.moves import folder_fetch, moved_plan
+from gpuplan.catalog.update.models import folder_fetch, moved_plan
+from gpuplan.catalog.update.prices import PROVIDERS, update_from_gpuhunt
 from gpuplan.domain.money.market import UpdateReport
 from gpuplan.domain.requests.requests import UpdateRequest
 from gpuplan.inputs.documents.yaml_reader import read_yaml

@@ -22,7 +22,7 @@ from gpuplan.verification.claims import (
     same,
     same_money,
 )
-from gpuplan.verification.memory import element_bytes
+from gpuplan.verification.physics import element_bytes
 
 MILLION = 1e6
 PER_TOKEN = 1e-3  # of a cost per token: printed from a bill in whole cents

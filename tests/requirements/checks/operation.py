@@ -82,7 +82,7 @@ def common_sources_give_the_same_figures(ask: Ask) -> None:
 
 @check("R87", "diagnose examples/data/telemetry.csv")
 def twenty_causes_have_names_and_actions(ask: Ask) -> None:
-    from gpuplan.diagnose.causes import CAUSES  # noqa: PLC0415  (the list is the product)
+    from gpuplan.diagnose.finding import CAUSES  # noqa: PLC0415  (the list is the product)
 
     assert len(CAUSES) >= 20
     assert all(cause.actions for cause in CAUSES.values())

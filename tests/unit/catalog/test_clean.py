@@ -4,8 +4,15 @@ import math
 
 import pytest
 
-from gpuplan.catalog.update.clean import FLAT, IMPLAUSIBLE, NO_PRICE, NOT_OURS, Cleaned, clean
-from gpuplan.catalog.update.identify import identify
+from gpuplan.catalog.update.clean import (
+    FLAT,
+    IMPLAUSIBLE,
+    NO_PRICE,
+    NOT_OURS,
+    Cleaned,
+    clean,
+    identify,
+)
 from gpuplan.catalog.update.rows import RawRow, number_cell, shape_cells, shape_from
 from gpuplan.errors import CatalogError
 from gpuplan.units import GBIT, GIB

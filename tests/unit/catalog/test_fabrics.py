@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-from gpuplan.catalog.market_sources import read_market_sources
+from gpuplan.catalog.load import read_market_sources
 from gpuplan.catalog.offers import read_offers
 from gpuplan.units import GBIT
 

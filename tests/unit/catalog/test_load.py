@@ -6,8 +6,7 @@ from collections import Counter
 import pytest
 
 from fakes.planting import tables_with
-from gpuplan.catalog.load import catalog_from, read_catalog
-from gpuplan.catalog.tables import parse_facts, read_tables
+from gpuplan.catalog.load import catalog_from, parse_facts, read_catalog, read_tables
 from gpuplan.errors import CatalogError
 from gpuplan.units import GB, GIB, MIB, TFLOP
 from shared_data import shared_file

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from gpuplan.catalog.integrity.offers import check_offers, looked_at
-from gpuplan.catalog.market_sources import read_market_sources
+from gpuplan.catalog.load import read_market_sources
 from gpuplan.catalog.offers import (
     is_surveyed,
     listed_offers,
@@ -26,7 +26,7 @@ from gpuplan.catalog.offers import (
     seller_of,
     with_known_regions,
 )
-from gpuplan.catalog.update.identify import identify
+from gpuplan.catalog.update.clean import identify
 from gpuplan.domain.money.market import Offer
 from gpuplan.units import GBIT, GIB
 from shared_data import ROOT, shared_file

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuplan.catalog.market_sources import read_market_sources
+from gpuplan.catalog.load import read_market_sources
 from gpuplan.catalog.offers import listed_offers, own_lists
 from gpuplan.catalog.regions import find_region, read_regions, site_energy
 from gpuplan.domain.money.market import Boundary, Method

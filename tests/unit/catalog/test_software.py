@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version as Oracle
 
-from gpuplan.catalog.market_sources import read_market_sources
+from gpuplan.catalog.load import read_market_sources
 from gpuplan.catalog.software.rules import check_stack, has_binary
 from gpuplan.catalog.software.tables import read_software
 from gpuplan.domain.hardware.software import SoftwareStack, allows, version

@@ -2,10 +2,9 @@
 
 import pytest
 
-from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.load import FACT_COLUMNS, parse_facts, parse_mig, parse_sources, read_catalog
 from gpuplan.catalog.nodes import node_sizes
 from gpuplan.catalog.schema import QUANTITIES, UNITS, in_base_units, overlay_key
-from gpuplan.catalog.tables import FACT_COLUMNS, parse_facts, parse_mig, parse_sources
 from gpuplan.errors import CatalogError
 from gpuplan.units import GB, GIB, MIB
 

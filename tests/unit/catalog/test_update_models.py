@@ -28,8 +28,8 @@ from fakes.http_server import (
 )
 from gpuplan.catalog.offers import offers_in, read_offers
 from gpuplan.catalog.update.fetch import Limits, fetch_bytes
-from gpuplan.catalog.update.hunt import update_from_gpuhunt
 from gpuplan.catalog.update.models import config_file, stored_model_config, update_model
+from gpuplan.catalog.update.prices import update_from_gpuhunt
 from gpuplan.errors import CatalogError, InputError
 
 TODAY = date(2026, 11, 15)

@@ -7,7 +7,7 @@ import pytest
 
 from gpuplan.catalog.offers import offers_in, read_offers
 from gpuplan.catalog.update.fetch import FetchError, Limits
-from gpuplan.catalog.update.moves import HISTORY, folder_fetch, moved_plan
+from gpuplan.catalog.update.models import HISTORY, folder_fetch, moved_plan
 from gpuplan.catalog.update.prices import update_prices
 from gpuplan.catalog.update.skypilot import BASE_URL
 

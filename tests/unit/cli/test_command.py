@@ -6,9 +6,8 @@ import typer
 from typer.testing import CliRunner
 
 from gpuplan.cli.app import app
-from gpuplan.cli.command import add_to, group
+from gpuplan.cli.command import add_to, group, with_new_names
 from gpuplan.cli.options import LOAD, MODEL, opt
-from gpuplan.cli.renamed import with_new_names
 
 
 class Options(NamedTuple):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuplan.cli.commands import COMMANDS
+from gpuplan.cli.app import COMMANDS
 from gpuplan.cli.completion import accelerator_names, model_names
 
 

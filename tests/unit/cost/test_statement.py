@@ -16,14 +16,14 @@ from gpuplan.cost.owned import (
     running_parts,
     standing_rate,
 )
-from gpuplan.cost.statement import shares_of
-from gpuplan.cost.value import (
+from gpuplan.cost.statement import (
     book_years,
     break_even,
     equal_monthly_usd,
     npv_range_usd,
     npv_usd,
     payback,
+    shares_of,
 )
 from gpuplan.domain.money.rates import NodePurchase, NodeRunning, Ownership, PriceEvidence
 from gpuplan.domain.ranges import Range, exactly

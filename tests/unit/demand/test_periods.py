@@ -2,13 +2,13 @@
 
 import pytest
 
-from gpuplan.demand.periods import (
+from gpuplan.demand.profile import MONTH
+from gpuplan.demand.statistics import (
     constant_hours,
     hours_of_profile,
     hours_of_steps,
     periods_of,
 )
-from gpuplan.demand.profile import MONTH
 from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.scenario.demand import Growth, LoadStep
 from gpuplan.errors import InputError

@@ -6,10 +6,10 @@ import pytest
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.design.balance import best_within, most_work_first, sizes
-from gpuplan.design.fabric import fabric_counts
-from gpuplan.design.fabric_parts import (
+from gpuplan.design.fabric import (
     cable_runs,
     cheapest_sufficient,
+    fabric_counts,
     fabric_options,
     fabric_plan,
     node_bytes_per_s,

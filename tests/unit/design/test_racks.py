@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from fakes.machines import BOARD, CIRCUIT, NODE, RACK, SITE
 from gpuplan.calibration.power.stored import CAP_CURVES
-from gpuplan.design.cooling import cooling_findings, cooling_load
-from gpuplan.design.facility import checklist, facility_plan
+from gpuplan.design.facility import checklist, cooling_findings, cooling_load, facility_plan
 from gpuplan.design.power import capped
 from gpuplan.design.racks import (
     cap_choices,

@@ -14,8 +14,7 @@ from fakes.scenarios import read_scenario_text
 from gpuplan.calibration.links.models import link_of
 from gpuplan.candidates.propose import shares_of
 from gpuplan.catalog.load import read_catalog
-from gpuplan.design.fabric import fabric_counts
-from gpuplan.design.fabric_parts import cable_runs
+from gpuplan.design.fabric import cable_runs, fabric_counts
 from gpuplan.design.hosts import allocatable_bytes, allocatable_cores
 from gpuplan.design.power import capped, supply_findings, swing_findings
 from gpuplan.design.racks import fit_rack

@@ -6,7 +6,7 @@ import yaml
 from fakes.telemetry import STEP_S, Scene
 from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
 from gpuplan.pipeline.diagnose import diagnose
-from gpuplan.report.telemetry.reclaim import reclaim_patches
+from gpuplan.report.telemetry.autoscaler import reclaim_patches
 
 MONTH_H = 730.0
 BUSY = {"gpu_util": 0.9, "sm": 0.7, "tensor": 0.4, "dram": 0.4, "power_w": 560.0}

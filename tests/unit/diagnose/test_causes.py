@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fakes.telemetry import Scene
-from gpuplan.diagnose.causes import CAUSES
+from gpuplan.diagnose.finding import CAUSES
 from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
 from gpuplan.pipeline.diagnose import diagnose
 

@@ -12,14 +12,14 @@ from fakes.telemetry import Scene
 from gpuplan.diagnose.bands import band_of, safe_use
 from gpuplan.diagnose.features import _tails
 from gpuplan.diagnose.phases import node_phases
-from gpuplan.diagnose.quality import f_beta
 from gpuplan.diagnose.score import score
+from gpuplan.diagnose.waste import f_beta
 from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.buckets import quantile
 from gpuplan.domain.telemetry.diagnosis import BandEdges, DiagnoseRequest, ScoreLimits
 from gpuplan.observe.read import read_telemetry, read_text
 from gpuplan.pipeline.diagnose import diagnose
-from gpuplan.report.telemetry.reclaim import reclaim_patches
+from gpuplan.report.telemetry.autoscaler import reclaim_patches
 from shared_data import shared_file
 
 TABLE = "Time (min) | GPU Utilization (%)\n0 | 20\n1 | 50\n2 | 90\n3 | 85\n4 | 95\n"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gpuplan.diagnose.judge import diagnose
-from gpuplan.diagnose.quality import f_beta
 from gpuplan.diagnose.score import score
+from gpuplan.diagnose.waste import f_beta
 from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.diagnosis import DeviceFacts, DiagnoseRequest, ScoreLimits
 from gpuplan.domain.telemetry.observation import Histogram, Series, Subject, Telemetry

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from gpuplan.errors import InputError, SolverError
-from gpuplan.execution import engines
-from gpuplan.execution.engines import on_cores
+from gpuplan.execution import sweep as sweeps
 from gpuplan.execution.store import ResultStore, digest_of
-from gpuplan.execution.sweep import Engine, SweepCase, sweep
+from gpuplan.execution.sweep import Engine, SweepCase, on_cores, sweep
 
 
 def squared(case: dict[str, Any]) -> dict[str, int]:
@@ -109,7 +108,7 @@ def test_a_damaged_result_is_computed_again(tmp_path: Path, damage: bytes):
 def test_without_ray_its_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"gpuplan\[ray\]"):
-        list(engines.on_ray(squared, [1], 1, None))
+        list(sweeps.on_ray(squared, [1], 1, None))
 
 
 def shipped() -> Any:

@@ -5,8 +5,7 @@ import pytest
 
 from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.forecast import DemandSeries
-from gpuplan.forecast.combine import Past, _groups, _tail, _weights
-from gpuplan.forecast.experts import NAMES, Season, expert_table
+from gpuplan.forecast.combine import NAMES, Past, Season, _groups, _tail, _weights, expert_table
 from gpuplan.forecast.predict import backtest, forecast, season_of
 
 SEASON = Season(day=2, week=4)

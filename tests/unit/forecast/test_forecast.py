@@ -8,12 +8,9 @@ from hypothesis import strategies as st
 from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.forecast import DemandSeries, OrderTerms
 from gpuplan.errors import InputError
-from gpuplan.forecast.combine import combined, table_of
-from gpuplan.forecast.experts import Season
-from gpuplan.forecast.growth import trend_of
-from gpuplan.forecast.orders import advice, seconds_until, weekly_peaks
-from gpuplan.forecast.predict import backtest, forecast, season_of
-from gpuplan.forecast.trust import trusted
+from gpuplan.forecast.combine import Season, combined, table_of
+from gpuplan.forecast.orders import advice, seconds_until, trend_of, weekly_peaks
+from gpuplan.forecast.predict import backtest, forecast, season_of, trusted
 
 DAY_S, WEEK_S = 86400.0, 7 * 86400.0
 HOURS = Season(day=24, week=168)

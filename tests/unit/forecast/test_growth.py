@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpuplan.domain.columns import floats
-from gpuplan.forecast.growth import (
+from gpuplan.forecast.orders import (
     DAMPING,
     back_tested,
     growth_ratio,

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.forecast import OrderTerms
-from gpuplan.forecast.growth import trend_of
-from gpuplan.forecast.orders import advice, seconds_until, weekly_peaks
+from gpuplan.forecast.orders import advice, seconds_until, trend_of, weekly_peaks
 
 HOUR_S, WEEK_S = 3600.0, 7 * 86400.0
 MONTH_S = 52 / 12 * WEEK_S

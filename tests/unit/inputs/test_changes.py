@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpuplan.errors import InputError
 from gpuplan.inputs.documents.document import Document
-from gpuplan.inputs.scenario.changes import key_path, with_changes
+from gpuplan.inputs.scenario.read import key_path, with_changes
 
 
 def changed(tree, changes):

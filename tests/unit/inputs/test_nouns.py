@@ -18,8 +18,7 @@ from gpuplan.inputs.schema.fleet import FleetSpec
 from gpuplan.inputs.schema.keys import Strict, key
 from gpuplan.inputs.schema.nouns import noun_of
 from gpuplan.inputs.schema.places import walk_models
-from gpuplan.inputs.schema.scenario import ScenarioSpec
-from gpuplan.inputs.schema.site import OwnedSpec, SiteSpec
+from gpuplan.inputs.schema.scenario import OwnedSpec, ScenarioSpec, SiteSpec
 from gpuplan.inputs.schema.terms import PolicySpec, PricesSpec
 from gpuplan.inputs.schema.units import UNITS, field_names, unit_of
 from unit.inputs.scenarios import CHAT, changed

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.observation import Subject
 from gpuplan.observe.clock import seconds, time_of_day_s
-from gpuplan.observe.collect import Collector
-from gpuplan.observe.garbage import is_blank, is_impossible
-from gpuplan.observe.generation import is_ratio
-from gpuplan.observe.histograms import Buckets
+from gpuplan.observe.collect import Buckets, Collector, is_blank, is_impossible
+from gpuplan.observe.formats import is_ratio
 from gpuplan.observe.names import Word
 
 UTIL, TOKENS = Word("gpu_util_frac", 0.01), Word("output_tokens_per_s", is_counter=True)

@@ -12,8 +12,8 @@ from gpuplan.report.charts.axis import tick_label, ticks
 from gpuplan.report.page.charts import line_chart, tornado_chart
 from gpuplan.report.page.plan import plan_page
 from gpuplan.report.plan.answer import plan_sheet
+from gpuplan.report.plan.comparison import explain_sheet
 from gpuplan.report.plan.difference import diff_sheet
-from gpuplan.report.plan.explanation import explain_sheet
 from gpuplan.report.table import to_markdown
 
 NO_PLAN = replace(

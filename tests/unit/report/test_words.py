@@ -22,14 +22,11 @@ from fakes.results import (
     training_run,
 )
 from gpuplan.report.plan.answer import plan_sheet
+from gpuplan.report.plan.comparison import explain_sheet
 from gpuplan.report.plan.difference import diff_sheet
-from gpuplan.report.plan.explanation import explain_sheet
 from gpuplan.report.prediction.fit import fit_sheet, survey_sheet
-from gpuplan.report.prediction.network import network_sheet
-from gpuplan.report.prediction.scaling import scale_sheet
-from gpuplan.report.prediction.serving import predict_sheet, roofline_sheet
-from gpuplan.report.prediction.training_fit import training_sheet
-from gpuplan.report.prediction.training_run import run_sheet
+from gpuplan.report.prediction.serving import network_sheet, predict_sheet, roofline_sheet
+from gpuplan.report.prediction.training_run import run_sheet, scale_sheet, training_sheet
 from gpuplan.report.simulation.run import simulate_sheet
 from gpuplan.report.system.check import check_sheet
 from gpuplan.report.system.design import design_sheet

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuplan.verification.cash import cash_checks
+from gpuplan.verification.money import cash_checks
 
 
 def test_a_sound_plan_passes(document, failed):

@@ -12,9 +12,9 @@ from gpuplan.verification.certify import (
     disagreement,
     refuse_disagreement,
     refuse_unverified,
+    seal_checks,
 )
 from gpuplan.verification.claims import is_number
-from gpuplan.verification.seal import seal_checks
 
 # Numbers of the plan that other numbers of the plan, or facts, must contradict when they change,
 # with no look at a seal.

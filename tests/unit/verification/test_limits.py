@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpuplan.domain.scenario.site import Site
-from gpuplan.verification.limits import limit_checks
+from gpuplan.verification.counts import limit_checks
 
 
 def test_limits_that_hold_pass(document, facts, failed):

@@ -4,7 +4,7 @@ import pytest
 
 from gpuplan.domain.scenario.workload import Training
 from gpuplan.units import GB
-from gpuplan.verification.memory import (
+from gpuplan.verification.physics import (
     _training_bytes,
     element_bytes,
     kv_bytes,

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuplan.verification.seal import digest_of, seal_checks, stored_seals
+from gpuplan.verification.certify import digest_of, seal_checks, stored_seals
 
 VALUES = st.recursive(
     st.one_of(

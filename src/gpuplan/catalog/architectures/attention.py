@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from gpuplan.catalog.architectures.fields import Fields
-from gpuplan.catalog.architectures.shape import Shape
+from gpuplan.catalog.architectures.shape import Fields, Shape
 from gpuplan.domain.model.layers import Attention, Cache, Mixer, State
 from gpuplan.domain.noun import dataclass
 

@@ -1,6 +1,6 @@
 """A plain transformer block, of which encoders and towers are stacks."""
 
-from gpuplan.catalog.architectures.fields import STAND_IN, Fields
+from gpuplan.catalog.architectures.shape import STAND_IN, Fields
 from gpuplan.domain.model.layers import Attention, Cache, FeedForward, LayerGroup
 from gpuplan.domain.noun import dataclass
 

@@ -1,8 +1,7 @@
 """Encoders of text: BERT and its kin."""
 
 from gpuplan.catalog.architectures.blocks import Block, checked_heads, layers_of
-from gpuplan.catalog.architectures.fields import Fields
-from gpuplan.catalog.architectures.shape import CONTEXT, VOCAB
+from gpuplan.catalog.architectures.shape import CONTEXT, VOCAB, Fields
 from gpuplan.domain.model.layers import LayerGroup
 from gpuplan.domain.model.network import Embedding, LayerStack
 from gpuplan.domain.noun import dataclass

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import get_args
 
-from gpuplan.catalog.architectures.fields import Fields
+from gpuplan.catalog.architectures.shape import Fields
 from gpuplan.domain.model.network import Checkpoint, Part
 from gpuplan.domain.model.precision import FORMATS, NumberFormat, format_named
 

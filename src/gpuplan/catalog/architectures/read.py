@@ -1,5 +1,9 @@
-"""Any published configuration to the network that it describes."""
+"""Any published configuration to the network that it describes.
 
+Types of model for configurations that do not name one: derived tables and reduced figures.
+"""
+
+import re
 from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -7,16 +11,48 @@ from typing import NamedTuple
 from gpuplan.catalog.architectures.decoder import embedding, mtp_stack, text_stack
 from gpuplan.catalog.architectures.diffusion import diffusion_stacks, is_diffusion
 from gpuplan.catalog.architectures.encoder import ENCODERS, encoder_parts
-from gpuplan.catalog.architectures.fields import Fields, Notes, class_defaults
-from gpuplan.catalog.architectures.names import is_named_tied, named_type
 from gpuplan.catalog.architectures.quantization import read_checkpoint
 from gpuplan.catalog.architectures.seq2seq import PAIRS, T5, bart_parts, t5_parts
-from gpuplan.catalog.architectures.shape import CONTEXT, read_shape
-from gpuplan.catalog.architectures.speech import WAVES, wave_parts, whisper_parts
-from gpuplan.catalog.architectures.towers import towers
+from gpuplan.catalog.architectures.shape import CONTEXT, Fields, Notes, class_defaults, read_shape
+from gpuplan.catalog.architectures.towers import WAVES, towers, wave_parts, whisper_parts
 from gpuplan.catalog.architectures.vision import ALONE, DUAL, dual_parts, vision_tower
 from gpuplan.domain.model.layers import Experts, FeedForward
 from gpuplan.domain.model.network import Checkpoint, Embedding, LayerStack, Model, ModelKind, Part
+
+# Published name -> type of model, first match wins.
+BY_NAME = (
+    (r"gemma-3n", "gemma3n_text"),
+    (r"gemma-3", "gemma3_text"),
+    (r"gemma-2-", "gemma2"),
+    (r"gemma", "gemma"),
+    (r"falcon3", "llama"),
+    (r"falcon", "falcon"),
+    (r"distill-llama", "llama"),
+    (r"qwen3-\d+b-a\d+b", "qwen3_moe"),
+    (r"qwen3", "qwen3"),
+    (r"qwen|qwq", "qwen2"),
+    (r"phi-3|phi-4|phi3", "phi3"),
+    (r"phi", "phi"),
+    (r"stablelm-(3b|zephyr)|stable-code-3b", "stablelm"),
+    (r"pythia|stablelm|stablecode|neox|dolly|redpajama", "gpt_neox"),
+    (r"mixtral", "mixtral"),
+    (r"mistral|mathstral|ministral", "mistral"),
+    (r"olmo-2", "olmo2"),
+    (r"olmo", "olmo"),
+    (r"bloom", "bloom"),
+    (r"opt-", "opt"),
+    (r"bert|minilm|bge|e5", "bert"),
+    (r"gpt-neo", "gpt_neo"),
+    (r"gpt-?2|gpt-?3|megatron|mt-nlg|turing", "gpt2"),
+    (r"llama|yi-|vicuna|nemotron|platypus|freewilly|salamandra|smollm", "llama"),
+)
+BY_FEED = {"LLaMAMLP": "llama", "GptNeoxMLP": "gpt_neox", "GemmaMLP": "gemma"}
+# The published checkpoints of these share the input table with the head.
+TIED = (
+    r"qwen2\.5-(coder-|math-)?(0\.5|1\.5|3)b|qwen3-(0\.6|1\.7|4)b|gemma|falcon-(7|40|180)b"
+    r"|phi-4-mini|llama-3\.2|smollm|olmo-1b"
+)
+
 
 # Mixers that no noun describes yet: a count without them would be a guess.
 UNREADABLE = {"rwkv", "rwkv5", "rwkv6", "rwkv7", "xlstm"}
@@ -252,3 +288,21 @@ def _feed_there(feed: FeedForward | Experts | None) -> set[Part]:
     if isinstance(feed, Experts):
         return {"experts", "shared_experts"} if feed.shared else {"experts"}
     return {"feed_forward"} if feed else set()
+
+
+def named_type(f: Fields, name: str) -> str:
+    """The type of model that this name or its feed-forward part belongs to; empty if unknown."""
+    low = name.lower()
+    for pattern, kind in BY_NAME:
+        if re.search(pattern, low):
+            f.notes.assume("type of model", kind, "the configuration names none; by its name")
+            return kind
+    kind = BY_FEED.get(f.text("mlp_class"), "")
+    if kind:
+        f.notes.assume("type of model", kind, "by its feed-forward part")
+    return kind
+
+
+def is_named_tied(name: str) -> bool:
+    """Whether the published checkpoint of this name has one table for input and output."""
+    return re.search(TIED, name.lower()) is not None

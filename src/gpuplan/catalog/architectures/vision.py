@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from gpuplan.catalog.architectures.blocks import Block, checked_heads, layers_of
-from gpuplan.catalog.architectures.fields import Fields
+from gpuplan.catalog.architectures.shape import Fields
 from gpuplan.domain.model.network import Embedding, LayerStack
 from gpuplan.domain.noun import dataclass
 

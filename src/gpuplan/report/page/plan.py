@@ -24,8 +24,13 @@ from gpuplan.report.page.charts import (
 )
 from gpuplan.report.plan.answer import plan_sheet, utilization_lines, why_lines
 from gpuplan.report.plan.certificate import certificate_line
-from gpuplan.report.plan.comparison import cheapest_first, risk_basis, risk_lines, row_fleet
-from gpuplan.report.plan.explanation import explain_sheet
+from gpuplan.report.plan.comparison import (
+    cheapest_first,
+    explain_sheet,
+    risk_basis,
+    risk_lines,
+    row_fleet,
+)
 from gpuplan.report.plan.headline import (
     chance_words,
     fleet_of,

@@ -1,15 +1,38 @@
-"""Two plans side by side: what changed in the answer, and which inputs moved it."""
+"""Two plans side by side: what changed in the answer, and which inputs moved it.
 
-from collections.abc import Iterator
+Plan against actual cost as a sheet: by workload and model, and by team.
+
+A plan against what happened, ready to show.
+"""
+
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
+from gpuplan.domain.money.actual import ActualComparison, CostRow
 from gpuplan.domain.plan.answer import Answer, PlannedPool
-from gpuplan.domain.sheet import Sheet
-from gpuplan.report.document import result_sheet
-from gpuplan.report.formats import peak_kw, signed_usd, usd
-from gpuplan.report.plan.headline import fleet_words, headline
+from gpuplan.domain.sheet import Sheet, Table
+from gpuplan.domain.telemetry.replan import Replanned
+from gpuplan.report.document import Document, pick, pick_each, result_sheet
+from gpuplan.report.formats import peak_kw, plural, signed_usd, usd
+from gpuplan.report.plan.headline import fleet_of, fleet_words, headline, layout_name
 from gpuplan.report.table import table
+from gpuplan.units import HOUR
+
+OBSERVED = (
+    "peak_requests_per_s",
+    "mean_requests_per_s",
+    "input_tokens",
+    "output_tokens",
+    "ttft_p95_s",
+    "tpot_p95_s",
+    "n_replicas",
+    "span_s",
+)
+
+
+KEYS = ("what", "team", "model", "planned_usd", "actual_usd", "difference_usd")
+
 
 Change = tuple[str, str, str]
 ABSENT = "–"
@@ -113,3 +136,109 @@ def _source(pool: PlannedPool | None) -> str:
 
 def _word(truth: bool) -> str:
     return "yes" if truth else "no"
+
+
+def actual_sheet(found: ActualComparison) -> Sheet:
+    """The comparison, ready to show."""
+    gap = found.actual_usd - found.planned_usd
+    head = (
+        f"{found.name}: {usd(found.actual_usd)} paid in {found.window_s / HOUR:,.0f} h, "
+        f"{usd(found.planned_usd)} planned: {signed_usd(gap)}"
+    )
+    return result_sheet(
+        {
+            "name": found.name,
+            "window_h": found.window_s / HOUR,
+            "planned_usd": found.planned_usd,
+            "actual_usd": found.actual_usd,
+            "plan_against_actual": [_row(row) for row in found.rows],
+            "teams": pick_each(found.teams, *KEYS),
+        },
+        [_table("By workload and model", found.rows), _table("By team", found.teams)],
+        head=head,
+        assumptions=found.assumptions,
+    )
+
+
+def _row(row: CostRow) -> Document:
+    used = {
+        "planned_accelerator_h": row.planned_accelerator_s,
+        "actual_accelerator_h": row.actual_accelerator_s,
+    }
+    hours = {key: None if value is None else value / HOUR for key, value in used.items()}
+    return {**pick(row, *KEYS), **hours}
+
+
+def _table(title: str, rows: Sequence[CostRow]) -> Table:
+    columns = {
+        "what": lambda row: row.what,
+        "team": lambda row: row.team,
+        "model": lambda row: row.model,
+        ">planned ($)": lambda row: "–" if row.planned_usd is None else usd(row.planned_usd),
+        ">actual ($)": lambda row: "–" if row.actual_usd is None else usd(row.actual_usd),
+        ">difference ($)": lambda row: signed_usd(row.difference_usd),
+    }
+    return table(title, rows, columns)
+
+
+def replan_sheet(found: Replanned) -> Sheet:
+    """Drift, both fleets, and whether to change the fleet."""
+    drift = {
+        "quantity": lambda d: d.what,
+        "planned": lambda d: d.planned,
+        "observed": lambda d: d.observed,
+        ">ratio": lambda d: f"{d.change_ratio:.2f}",
+        "drifted": lambda d: "yes" if d.is_beyond else "no",
+    }
+    fleets = {
+        "": lambda row: row[0],
+        "fleet": lambda row: fleet_of(row[1].plan, row[1].load) if row[1].plan else "none feasible",
+        ">$/month": lambda row: usd(row[1].plan.cost_usd_per_month.value) if row[1].plan else "",
+    }
+    tables = [
+        table("Plan against observation", found.drifts, drift),
+        table("Fleets", [("old", found.old), ("new", found.new)], fleets),
+    ]
+    return result_sheet(
+        _body(found),
+        tables,
+        head=_head(found),
+        remarks=[
+            ("Why:", found.reasons),
+            ("Warnings:", found.forecast.warnings if found.forecast else ()),
+        ],
+        assumptions=found.assumptions,
+    )
+
+
+def _head(found: Replanned) -> str:
+    drifted = "; observation has drifted from the plan" if found.has_drifted else ""
+    if found.advice == "keep":
+        return f"keep the fleet{drifted}"
+    word = "add" if found.n_step > 0 else "release"
+    now = " now" if found.advice == "change in steps" else ""
+    what = f"{word} {plural(abs(found.n_step), 'accelerator')}{now}"
+    what = what if found.n_step else "change the fleet"
+    return f"{what}: {-found.saved_usd_per_month:+,.0f} $/month{drifted}"
+
+
+def _replanning_fleet(answer: Answer) -> Document:
+    if answer.plan is None:
+        return {"fleet": "none that keeps the limits", "usd_per_month": ""}
+    pools = ", ".join(
+        f"{pool.n_accelerators} x {pool.accelerator} as {pool.n_replicas} x {layout_name(pool)}"
+        for pool in answer.plan.pools
+    )
+    return {"fleet": pools, "usd_per_month": f"{answer.plan.cost_usd_per_month.value:,.0f}"}
+
+
+def _body(found: Replanned) -> Document:
+    drifts = {"ratio": "change_ratio", "beyond": "is_beyond"}
+    return {
+        **pick(found, "advice", "reasons", "n_added", "n_step", "saved_usd_per_month", "once_usd"),
+        "drifted": found.has_drifted,
+        "drift": pick_each(found.drifts, "what", "planned", "observed", **drifts),
+        "observed": pick(found.observed, *OBSERVED),
+        "old": _replanning_fleet(found.old),
+        "new": _replanning_fleet(found.new),
+    }

@@ -1,8 +1,14 @@
-"""Predictions and rooflines of serving as documents and tables."""
+"""Predictions and rooflines of serving as documents and tables.
+
+A batch of a network: its time, rate and work.
+
+Two measured runs as a sheet: figures that moved, and the versions that moved with them.
+"""
 
 from collections.abc import Iterator
 from math import ceil
 
+from gpuplan.domain.calibration.compared import RunComparison
 from gpuplan.domain.calibration.constants import HERE
 from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.inference.prediction import (
@@ -11,9 +17,10 @@ from gpuplan.domain.inference.prediction import (
     Prediction,
     Roofline,
 )
+from gpuplan.domain.model.other import NetworkForecast
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.document import Document, pick, pick_each, result_sheet, sourced
-from gpuplan.report.formats import count, percent, three
+from gpuplan.report.formats import count, percent, plural, three
 from gpuplan.report.prediction.setup import (
     Measure,
     layout_document,
@@ -192,3 +199,72 @@ def _points_table(points: tuple[PhasePoint, ...]) -> Table:
         ">ms": lambda p: f"{p.step_s / MS:.2f}",
     }
     return table("One iteration of one accelerator, at full batch", points, columns)
+
+
+def network_sheet(found: NetworkForecast) -> Sheet:
+    """The forecast, ready to show."""
+    work = found.work
+    flop = None if work is None else (work.flop + work.attention_flop) / found.batch
+    each = "" if flop is None else f", {flop / GFLOP:,.3g} GFLOP per sample"
+    body = {
+        **pick(found, "name", "kind", "batch", accelerator="accelerator.id"),
+        "batch_s": sourced(found.batch_s),
+        "samples_per_s": sourced(found.samples_per_s),
+        "flop_per_sample": flop,
+    }
+    measures = [
+        ("one batch", "ms", found.batch_s, MS),
+        ("samples", "1/s", found.samples_per_s, 1.0),
+    ]
+    return result_sheet(
+        body,
+        [measures_table(measures)],
+        head=f"{found.name} on {found.accelerator.name}, batch {found.batch}{each}",
+        assumptions=found.assumptions,
+    )
+
+
+def runs_sheet(found: RunComparison) -> Sheet:
+    """The comparison, ready to show."""
+    n = sum(row.is_worse for row in found.rows)
+    state = f"{plural(n, 'regression')} beyond {found.tolerance_frac:.0%}"
+    return result_sheet(
+        _compared_body(found),
+        [_figures(found), _versions(found)],
+        head=f"{found.names[0]} to {found.names[1]}: {state}",
+        remarks=[("Conditions of one run only:", found.unpaired)],
+    )
+
+
+def _compared_body(found: RunComparison) -> Document:
+    figures = ("condition", "metric", "change_frac", "is_worse")
+    return {
+        "before": found.names[0],
+        "after": found.names[1],
+        "regression": found.is_regression,
+        "tolerance_frac": found.tolerance_frac,
+        "rows": pick_each(found.rows, *figures, before="n_before", after="n_after"),
+        "fingerprint_changes": pick_each(found.fingerprint, "what", "before", "after"),
+        "unpaired": list(found.unpaired),
+    }
+
+
+def _figures(found: RunComparison) -> Table:
+    columns = {
+        "condition": lambda row: row.condition,
+        "metric": lambda row: row.metric,
+        ">before": lambda row: f"{row.n_before:,.4g}",
+        ">after": lambda row: f"{row.n_after:,.4g}",
+        ">change": lambda row: f"{row.change_frac:+.1%}",
+        "": lambda row: "worse" if row.is_worse else "",
+    }
+    return table("Measured figures", found.rows, columns)
+
+
+def _versions(found: RunComparison) -> Table:
+    columns = {
+        "fingerprint": lambda row: row.what,
+        "before": lambda row: row.before,
+        "after": lambda row: row.after,
+    }
+    return table("What changed with them", found.fingerprint, columns)

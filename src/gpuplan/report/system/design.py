@@ -8,7 +8,13 @@ from gpuplan.domain.system.designed import DesignedPlan, GroupDesign, OwnInstead
 from gpuplan.report.document import Document, pick, pick_each, plain, result_sheet
 from gpuplan.report.formats import plural
 from gpuplan.report.system.facility import facility_document, facility_tables
-from gpuplan.report.system.ownership import ownership_document, ownership_tables
+from gpuplan.report.system.ownership import (
+    ownership_document,
+    ownership_tables,
+    statement_document,
+    statement_head,
+    statement_tables,
+)
 from gpuplan.report.system.parts import (
     fabric_document,
     finding_documents,
@@ -24,7 +30,6 @@ from gpuplan.report.system.parts import (
     tier_document,
     usd_text,
 )
-from gpuplan.report.system.statement import statement_document, statement_head, statement_tables
 from gpuplan.report.table import table
 from gpuplan.units import GB, KWH
 

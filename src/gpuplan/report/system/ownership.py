@@ -1,19 +1,24 @@
-"""Rent, buy or both as tables, a document and a chart."""
+"""Rent, buy or both as tables, a document and a chart.
+
+A whole-life statement as a sheet: causes by year for people, cents by month for machines.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 from xml.etree.ElementTree import Element
 
+from gpuplan.domain.money.statement import Statement
 from gpuplan.domain.money.worth import Payback
 from gpuplan.domain.sheet import Table
 from gpuplan.domain.system.designed import DesignedPlan, RentOrOwn
 from gpuplan.errors import InputError, one
 from gpuplan.report.charts.axis import Axis, tick_label, ticks
 from gpuplan.report.charts.svg import drawing, label, line, polyline
-from gpuplan.report.document import Document, pick, plain
+from gpuplan.report.document import Document, pick, pick_each, plain, result_document
 from gpuplan.report.system.parts import usd_text
 from gpuplan.report.table import table
+from gpuplan.units import MONTHS_PER_YEAR
 
 WIDTH, HEIGHT = 760.0, 420.0
 LEFT, RIGHT, TOP, BOTTOM = 80.0, 30.0, 70.0, 60.0
@@ -165,3 +170,68 @@ def _curve(points: Sequence[tuple[float, float]], place: int, name: str) -> Elem
     # The best of both lies on the others: its line is broken, so that they show.
     dashes = {"stroke_dasharray": "7 5"} if name == "own and rent" else {}
     return polyline(points, **ink, **dashes)
+
+
+def statement_head(statement: Statement, *, npv_usd: float | None) -> str:
+    """The total with its range, and what it is worth today."""
+    total = statement.total_cents / 100
+    low, high = statement.low_cents / 100, statement.high_cents / 100
+    head = f"{statement.name}: ${total:,.0f} over {statement.n_months} months"
+    head += f" (${low:,.0f} to ${high:,.0f})" if low != high else ""
+    if npv_usd is not None:
+        rate = statement.discount_frac_per_year
+        head += f"; net present value ${npv_usd:,.0f} at {rate:.1%} a year"
+    return head
+
+
+def statement_document(statement: Statement, *, npv_usd: float | None = None) -> Document:
+    """Every line with its cents by month; month 0 is today."""
+    sums = ("total_cents", "low_cents", "high_cents")
+    body = {
+        **pick(statement, "name", "n_months", "discount_frac_per_year", *sums),
+        "npv_usd": npv_usd,
+        "by_category_cents": dict(statement.cents_by_category),
+        "by_month_cents": list(statement.cents_by_month),
+        "lines": pick_each(
+            statement.lines, "category", "name", "source", "total_cents", by_month_cents="cents"
+        ),
+    }
+    return result_document(body, assumptions=statement.assumptions)
+
+
+def statement_tables(statement: Statement) -> Iterator[Table]:
+    """Dollars by cause and year, and where each price comes from."""
+    yield _by_year(statement)
+    columns = {
+        "cause": lambda line: line.category,
+        "for": lambda line: line.name,
+        ">$": lambda line: _usd(line.total_cents),
+        "price from": lambda line: line.source or "computed",
+    }
+    yield table("Sources of prices", statement.lines, columns)
+
+
+def _by_year(statement: Statement) -> Table:
+    """One row per cause, one column per year; today stands alone."""
+    n_years = -(-statement.n_months // MONTHS_PER_YEAR)
+    causes: dict[str, list[int]] = {}
+    for row in statement.lines:
+        sums = causes.setdefault(row.category, [0] * (n_years + 2))
+        causes[row.category] = [
+            a + b for a, b in zip(sums, _years(row.cents, n_years), strict=True)
+        ]
+    rows = [(name, *map(_usd, sums)) for name, sums in causes.items()]
+    if rows:
+        total = [sum(column) for column in zip(*causes.values(), strict=True)]
+        rows.append(("total", *map(_usd, total)))
+    columns = ("cause", "today", *(f"year {y + 1}" for y in range(n_years)), "total")
+    return Table(title="$ by cause and year", columns=columns, rows=tuple(rows), right=columns[1:])
+
+
+def _years(cents: Sequence[int], n_years: int) -> list[int]:
+    starts = range(1, 1 + MONTHS_PER_YEAR * n_years, MONTHS_PER_YEAR)
+    return [cents[0], *(sum(cents[at : at + MONTHS_PER_YEAR]) for at in starts), sum(cents)]
+
+
+def _usd(cents: int) -> str:
+    return f"{cents / 100:,.2f}"

@@ -1,4 +1,7 @@
-"""Other ways to the same work: commitments, API tokens, less energy, mixed fleets."""
+"""Other ways to the same work: commitments, API tokens, less energy, mixed fleets.
+
+Reasons beyond the comparison of fleets: limits, the prefix cache, deferrable work.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,7 +12,7 @@ from gpuplan.cost.per_unit import service_cents
 from gpuplan.domain.columns import floats
 from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.money.worth import Tokens
-from gpuplan.domain.plan.answer import Alternative
+from gpuplan.domain.plan.answer import Alternative, Crossover, Explanation
 from gpuplan.domain.plan.packing import nodes_for
 from gpuplan.domain.plan.selection import (
     FleetOption,
@@ -23,14 +26,17 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Serving
 from gpuplan.selection.choose import select
 from gpuplan.selection.program.solver import Effort
+from gpuplan.selection.sensitivity.limit_prices import limit_prices
 from gpuplan.selection.sensitivity.pareto import pareto
 from gpuplan.studies.explanation.comparison import FleetComparison
 from gpuplan.studies.market.offers import Market
 from gpuplan.studies.market.purchases import SPOT_NOTE, all_hours_usd
 from gpuplan.studies.planning.chosen import Choice
 from gpuplan.studies.planning.groups import SolvedGroup
+from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.planning.options import pool_name, terms_of
 from gpuplan.studies.planning.priced import paid_by
+from gpuplan.studies.sizing.prefix import prefix_sensitivity
 from gpuplan.units import HOUR, HOURS_PER_MONTH, KWH, YEAR
 
 MOST_OPTIONS = 400  # above, trade-offs would take longer than the plan itself
@@ -201,3 +207,59 @@ def _parts(fleets: FleetComparison, problem: SelectionProblem) -> dict[str, Flee
                 n_load_per_replica=curve.n_load_per_replica,
             )
     return parts
+
+
+def window_reasons(choice: Choice) -> Explanation:
+    """In which hours deferrable work runs, and beside whom."""
+    return Explanation(why=tuple(_window_lines(choice)))
+
+
+def _window_lines(choice: Choice) -> Iterator[str]:
+    for option in choice.selection.chosen:
+        row = choice.table.row_of(option)
+        if not row.is_window:
+            continue
+        hosts = [o.workload for o in choice.selection.chosen if o.pool == option.pool]
+        beside = ", ".join(name for name in hosts if name != option.workload)
+        where = f" on the nodes of {beside}" if beside else ""
+        yield f"{option.workload}: {row.sized.remarks[-1]}{where}"
+
+
+def limit_reasons(choice: Choice) -> Explanation:
+    """What one per cent more of each limit that binds would save."""
+    problem = choice.table.problem
+    if not problem.limits:
+        return Explanation()
+    lines = [
+        f"{price.limit} is binding: {price.step_frac:.0%} more of it saves "
+        f"${price.saved_usd / choice.n_months:,.0f}/month"
+        for price in limit_prices(problem, choice.selection)
+        if price.saved_usd > 0
+    ]
+    return Explanation(binding=tuple(lines))
+
+
+def prefix_reasons(inputs: PlanInputs, sized: Sized) -> Explanation:
+    """What the prefix cache hit rate decides, where the user counts on it."""
+    workload = inputs.scenario.workload(sized.candidate.workload)
+    work = workload.work if workload else None
+    if workload is None or not isinstance(work, Serving) or sized.method != "simulated":
+        return Explanation()
+    if work.request.prefix_hit_frac.mid == 0:
+        return Explanation()
+    points = prefix_sensitivity(workload, inputs.scenario, inputs.around, sized.candidate)
+    rows = (
+        Crossover(
+            what=f"prefix cache hit rate of {workload.name}",
+            at=f"{point.hit_frac:.0%} of prompt tokens",
+            then=f"{point.prefill_tokens_per_s:,.0f} tokens/s left to prefill; "
+            f"{point.cache_tokens / 1e6:,.1f} M tokens of KV cache all the same; "
+            + (
+                f"{point.n_replicas} replicas"
+                if point.n_replicas
+                else "no number of replicas meets the SLOs"
+            ),
+        )
+        for point in points
+    )
+    return Explanation(crossovers=tuple(rows))

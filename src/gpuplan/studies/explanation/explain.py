@@ -17,29 +17,38 @@ from gpuplan.domain.plan.comparison import ComparisonRow, Decision
 from gpuplan.domain.plan.sizing import Sizing
 from gpuplan.studies.day_replay.replay import latency_curves
 from gpuplan.studies.explanation.alternatives import (
+    limit_reasons,
     mixed_fleet,
+    prefix_reasons,
     shown_offers,
     spot_prices,
     token_services,
     trade_offs,
+    window_reasons,
 )
-from gpuplan.studies.explanation.burst import burst_alternatives, burst_pool, burst_reasons
-from gpuplan.studies.explanation.calendar import calendar_of
+from gpuplan.studies.explanation.burst import (
+    burst_alternatives,
+    burst_pool,
+    burst_reasons,
+    next_spend,
+)
 from gpuplan.studies.explanation.comparison import (
     FleetComparison,
     comparison_of,
     row_name,
     row_usd,
 )
-from gpuplan.studies.explanation.growth import growth_reasons, order_reasons
-from gpuplan.studies.explanation.next_spend import next_spend
-from gpuplan.studies.explanation.reasons import limit_reasons, prefix_reasons, window_reasons
+from gpuplan.studies.explanation.growth import calendar_of, growth_reasons, order_reasons
 from gpuplan.studies.explanation.risk import ServiceRisk, plan_risk
-from gpuplan.studies.explanation.rivals import naive_choices, purchase_answers, rival_answers
+from gpuplan.studies.explanation.rivals import (
+    naive_choices,
+    purchase_answers,
+    quality_lines,
+    rival_answers,
+    trade_rows,
+)
 from gpuplan.studies.explanation.rows import PricedRow, compared_rows, pareto_rows
-from gpuplan.studies.explanation.run_rows import run_rows
-from gpuplan.studies.explanation.runs import run_alternatives, run_reasons
-from gpuplan.studies.explanation.trade import quality_lines, trade_rows
+from gpuplan.studies.explanation.runs import run_alternatives, run_reasons, run_rows
 from gpuplan.studies.planning.billed import billed_loads
 from gpuplan.studies.planning.curves import load_crossovers
 from gpuplan.studies.planning.deferrable import is_deferrable

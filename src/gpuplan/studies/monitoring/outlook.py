@@ -16,8 +16,7 @@ from gpuplan.domain.telemetry.forecast import (
 )
 from gpuplan.domain.telemetry.monitoring import LiveSource
 from gpuplan.domain.telemetry.observation import Telemetry
-from gpuplan.forecast.growth import back_tested, trend_of, weekly_error_frac
-from gpuplan.forecast.orders import advice, weekly_peaks
+from gpuplan.forecast.orders import advice, back_tested, trend_of, weekly_error_frac, weekly_peaks
 from gpuplan.forecast.predict import forecast
 from gpuplan.observe.demand import demand_series
 from gpuplan.observe.read import read_source

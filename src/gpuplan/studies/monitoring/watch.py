@@ -8,8 +8,7 @@ from gpuplan.domain.telemetry.diagnosis import Diagnosis
 from gpuplan.domain.telemetry.forecast import DemandSeries
 from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.domain.telemetry.watching import WatchPoint
-from gpuplan.forecast.growth import trend_of
-from gpuplan.forecast.orders import seconds_until, weekly_peaks
+from gpuplan.forecast.orders import seconds_until, trend_of, weekly_peaks
 from gpuplan.forecast.predict import forecast
 from gpuplan.observe.demand import DEMAND, demand_series
 from gpuplan.units import HOUR

@@ -17,8 +17,7 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Training
 from gpuplan.errors import InputError, one
 from gpuplan.inputs.documents.document import Document, document_from_dict
-from gpuplan.inputs.scenario.changes import with_changes
-from gpuplan.inputs.scenario.read import scenario_document, scenario_of
+from gpuplan.inputs.scenario.read import scenario_document, scenario_of, with_changes
 from gpuplan.inputs.traces.read import read_trace
 from gpuplan.inputs.words.flags import with_flags
 from gpuplan.inputs.words.read import described_scenario

@@ -1,4 +1,7 @@
-"""Power of a simulated fleet over time: what its bins did, through the performance room's law."""
+"""Power of a simulated fleet over time: what its bins did, through the performance room's law.
+
+What each class of requests felt: the mean of all hides who waits.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,16 +10,28 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuplan.calibration.power.stored import busy_frac, power_constants, power_estimate
-from gpuplan.domain.columns import Floats, floats
+from gpuplan.domain.columns import Floats, Ints, floats
 from gpuplan.domain.hardware.power import Utilization
 from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.simulation.fleet import FleetOutcome
-from gpuplan.domain.simulation.outcome import EngineTotals, Outcome, StreamedOutcome, UseOverTime
+from gpuplan.domain.simulation.outcome import (
+    ClassStatistics,
+    EngineTotals,
+    Outcome,
+    ServingStatistics,
+    SloTargets,
+    StreamedOutcome,
+    UseOverTime,
+)
 from gpuplan.domain.simulation.simulation import PowerOverTime
 from gpuplan.performance.power import accelerator_power_w
 from gpuplan.performance.serving.work import peak_flop_per_s
+from gpuplan.simulation.serving.intervals import summary
+from gpuplan.simulation.serving.statistics import kept
 from gpuplan.studies.power.serving import serving_work, touched_params
+
+MOST_CLASSES = 20
 
 
 class Doing(NamedTuple):
@@ -160,3 +175,58 @@ def _peak_ratio(setup: ServingSetup) -> float:
 
 def _width(setup: ServingSetup) -> float:
     return (setup.storage.quantized or setup.storage.base).stored_bytes
+
+
+def by_service(
+    outcome: Outcome,
+    found: ServingStatistics,
+    slo: SloTargets,
+    *,
+    service: Ints,
+    names: Sequence[str],
+) -> tuple[ClassStatistics, ...]:
+    """One class for each service; none where there is one."""
+    return _classes(outcome, found, slo, label=service, names=dict(enumerate(names)))
+
+
+def by_priority(
+    outcome: Outcome, found: ServingStatistics, slo: SloTargets
+) -> tuple[ClassStatistics, ...]:
+    """One class for each priority number; none where all are alike, or nearly all differ."""
+    numbers = np.unique(outcome.requests.priority)
+    if len(numbers) > MOST_CLASSES:
+        return ()
+    names = {int(number): f"priority {number}" for number in numbers}
+    return _classes(outcome, found, slo, label=outcome.requests.priority, names=names)
+
+
+def _classes(
+    outcome: Outcome,
+    found: ServingStatistics,
+    slo: SloTargets,
+    *,
+    label: Ints,
+    names: dict[int, str],
+) -> tuple[ClassStatistics, ...]:
+    if len(names) < 2:
+        return ()
+    since_s = outcome.requests.arrive_s - outcome.requests.arrive_s[0]
+    is_measured = since_s >= found.delivery.warmup.cut_s
+    is_kept, times = kept(outcome, slo), outcome.times
+    classes = []
+    for number, name in names.items():
+        is_mine = is_measured & (label == number)
+        rows = np.flatnonzero(is_mine & (times.is_finished == 1))
+        many = rows[outcome.requests.output_tokens[rows] > 1]
+        classes.append(
+            ClassStatistics(
+                name=name,
+                n_requests=int(is_mine.sum()),
+                n_completed=len(rows),
+                recall_frac=float(is_kept[is_mine].mean()) if is_mine.any() else 0.0,
+                ttft=summary(times.ttft_s[rows]),
+                tpot=summary(times.tpot_s[many]),
+                e2e=summary(times.e2e_s[rows]),
+            )
+        )
+    return tuple(classes)

@@ -37,16 +37,15 @@ from gpuplan.studies.inference.admission import SGLANG, assumed_admission
 from gpuplan.studies.inference.configuration import setup_of
 from gpuplan.studies.inference.deployment import EvaluatedDeployment, evaluated
 from gpuplan.studies.naming import model_named, with_overlays
-from gpuplan.studies.replay.classes import by_priority
 from gpuplan.studies.replay.closed_loop import closed_outcome, ended_together, first_of
-from gpuplan.studies.replay.judge import judged
-from gpuplan.studies.replay.power import power_over_time
-from gpuplan.studies.replay.request_check import (
+from gpuplan.studies.replay.judge import (
     check_asked,
     has_own_steps,
+    judged,
     unused_accelerators,
     with_steps_read,
 )
+from gpuplan.studies.replay.power import by_priority, power_over_time
 from gpuplan.studies.replay.routed import is_knowing, routed_outcome, unknowing
 from gpuplan.studies.replay.sizes import smallest_holding
 

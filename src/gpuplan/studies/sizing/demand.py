@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from gpuplan.demand.periods import (
+from gpuplan.demand.statistics import (
     constant_hours,
     hours_of_profile,
     hours_of_steps,
     periods_of,
+    summary,
 )
-from gpuplan.demand.statistics import summary
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.plan.sizing import DemandProfile, HourLoads, Periods
 from gpuplan.domain.provenance import Assumption, assume

@@ -9,7 +9,7 @@ from math import ceil, inf
 from typing import NamedTuple
 
 from gpuplan.design.data_path import LINES_GBIT, busy_frac
-from gpuplan.design.fabric_parts import node_bytes_per_s
+from gpuplan.design.fabric import node_bytes_per_s
 from gpuplan.design.storage import choose_units, tiers
 from gpuplan.design.totals import shared_site_findings
 from gpuplan.domain.hardware.devices import Accelerator

@@ -38,15 +38,13 @@ from gpuplan.errors import InputError, Problem, ViolationError, one
 from gpuplan.studies.power.node_draw import facility_of
 from gpuplan.studies.system_check.alternatives import Balance, RejectedSystem, balance_of
 from gpuplan.studies.system_check.data_path import data_demand, data_stages, staged
-from gpuplan.studies.system_check.needs import needs_of
-from gpuplan.studies.system_check.network import fabrics_of, network_notes
+from gpuplan.studies.system_check.network import fabrics_of, needs_of, network_notes, retained
 from gpuplan.studies.system_check.placement import (
     Placement,
     Remark,
     assumptions_in,
     findings_in,
 )
-from gpuplan.studies.system_check.retained import retained
 from gpuplan.studies.system_check.surroundings import (
     checkpoints_of,
     host_lines,

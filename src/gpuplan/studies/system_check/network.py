@@ -1,25 +1,40 @@
-"""Networks around nodes: as described, the cheapest sufficient, for storage, for management."""
+"""Networks around nodes: as described, the cheapest sufficient, for storage, for management.
 
-from collections.abc import Iterator
+Data that a workload retains: dataset, checkpoints, artifacts and logs, over the horizon.
+
+The six needs of a described system, in: judged workloads and surroundings; out: a vector.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from gpuplan.design.fabric import fabric_counts
-from gpuplan.design.fabric_parts import (
+from gpuplan.design.fabric import (
     cheapest_sufficient,
+    fabric_counts,
     fabric_for,
     fabric_options,
     fabric_plan,
 )
 from gpuplan.design.rules import CABLES, NETWORK_PRICES, assumed
+from gpuplan.design.storage import capacity_growth
 from gpuplan.domain.hardware.devices import PartId
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.site import NodeNetwork
+from gpuplan.domain.scenario.workload import DataPath, Generic, Retention, Training, Workload
+from gpuplan.domain.system.check import Need, SystemSurroundings
 from gpuplan.domain.system.findings import Finding, warning
-from gpuplan.domain.system.parts import FabricPlan
+from gpuplan.domain.system.parts import CapacityPoint, DataDemand, FabricPlan, HeldData, Stage
 from gpuplan.studies.system_check.placement import Placement
+from gpuplan.studies.system_check.surroundings import state_bytes
 from gpuplan.studies.system_check.traffic import EfficiencyOf, Traffic, network_of, node_rate
-from gpuplan.units import GBIT
+from gpuplan.units import DAY, GB, GBIT, TB
+
+LINK, DISKS = "storage network", "storage"
+
+
+LOG_BYTES_PER_S = 0.1 * GB / DAY  # of one accelerator: Assumption: metrics at 15 s and text logs
+KEYS = "workloads[].data_path.retention"
 
 
 def network_notes(placement: Placement, *, is_rack_given: bool) -> tuple[Assumption, ...]:
@@ -108,3 +123,128 @@ def _management(placement: Placement, *, n_racks: int) -> FabricPlan:
         build=placement.build,
     )
     return replace(made, purpose="management")
+
+
+def retained(
+    scenario: Scenario, work: Workload, placement: Placement
+) -> tuple[tuple[CapacityPoint, ...], tuple[Assumption, ...]]:
+    """What storage must hold from now to the end of the horizon; nothing without a data path."""
+    path = work.data_path
+    if path is None or path.staging is None:
+        return (), ()
+    kept = path.retention or Retention()
+    checkpoint_bytes, notes = _checkpoint_bytes(work, placement)
+    log = LOG_BYTES_PER_S if kept.log_bytes_per_s is None else kept.log_bytes_per_s
+    held = HeldData(
+        dataset_bytes=path.staging.dataset_bytes,
+        dataset_growth_frac=kept.dataset_growth_frac or 0.0,
+        checkpoint_bytes=checkpoint_bytes,
+        artifacts_bytes_per_s=kept.artifacts_bytes_per_s or 0.0,
+        log_bytes_per_s=log * placement.n_accelerators,
+    )
+    points = capacity_growth(held, scenario.budget.horizon_s)
+    return points, (*notes, *_assumed(path))
+
+
+def _checkpoint_bytes(work: Workload, placement: Placement) -> tuple[float, tuple[Assumption, ...]]:
+    """Retained checkpoints: the state as given, of the model, or at most all device memory."""
+    if not work.is_training:
+        return 0.0, ()
+    run, build = work.work, placement.build
+    given = run.checkpoint.state_bytes if isinstance(run, Training) and run.checkpoint else None
+    size = given or state_bytes(work)
+    notes = assumed(build, "links.kept_checkpoints")
+    if size is None:
+        size = placement.n_accelerators * placement.accelerator.memory.visible_bytes
+        why = "neither a model nor its state is given: at most what device memory holds"
+        key = "workloads[].training.checkpoint.state_tb"
+        notes += (assume("size of a checkpoint", f"{size / TB:.2f} TB", why, key),)
+    return build.links.n_kept_checkpoints * size, notes
+
+
+def _assumed(path: DataPath) -> Iterator[Assumption]:
+    kept = path.retention or Retention()
+    if kept.dataset_growth_frac is None:
+        yield assume("growth of the dataset", "0 %/month", "none is given", KEYS)
+    if kept.log_bytes_per_s is None:
+        each = f"{LOG_BYTES_PER_S * DAY / GB:g} GB/day and accelerator"
+        yield assume("retained logs", each, "metrics and text logs, none deleted", KEYS)
+    if kept.artifacts_bytes_per_s is None:
+        yield assume("retained artifacts", "none", "none are given", KEYS)
+
+
+def needs_of(
+    scenario: Scenario,
+    stages: Iterable[Stage],
+    demands: Iterable[DataDemand | None],
+    around: SystemSurroundings,
+) -> tuple[Need, ...]:
+    """Compute, memory, speed, storage, network and power; the tightest of each kind."""
+    found = tuple(stages)
+    return (
+        _compute(scenario),
+        _host(around, "memory", part="memory"),
+        _host(around, "speed", part="CPU"),
+        _storage(found, tuple(one for one in demands if one is not None)),
+        _network(found),
+        _power(around),
+    )
+
+
+def _compute(scenario: Scenario) -> Need:
+    wanted = [
+        work.work.n_accelerators if isinstance(work.work, Generic) else None
+        for work in scenario.workloads
+    ]
+    return Need(
+        name="compute",
+        what="accelerators",
+        unit="accelerators",
+        n_demand=None if None in wanted else float(sum(n or 0.0 for n in wanted)),
+        n_supply=float(sum(one.n_nodes * one.n_accelerators_per_node for one in scenario.owned)),
+    )
+
+
+def _host(around: SystemSurroundings, name: str, *, part: str) -> Need:
+    lines = [line for _, parts in around.hosts for line in parts if line.part == part]
+    tightest = max(lines, key=lambda x: x.n_needed / x.n_given if x.n_given else 0.0, default=None)
+    return Need(
+        name=name,
+        what=f"{part} of a server",
+        unit=tightest.unit if tightest else "",
+        n_demand=tightest.n_needed if tightest else None,
+        n_supply=tightest.n_given if tightest else None,
+    )
+
+
+def _storage(stages: Sequence[Stage], demands: Sequence[DataDemand]) -> Need:
+    """Bytes a second that data is read at, against what its disks or their link let through."""
+    slow = [one for one in stages if one.name in (LINK, DISKS)]
+    wanted = sum(one.bytes_per_s for one in demands) or None
+    worst = max((one.load_ratio for one in slow), default=None)
+    given = wanted / worst if wanted and worst else None
+    return Need(name="storage", what="reads", unit="bytes/s", n_demand=wanted, n_supply=given)
+
+
+def _network(stages: Sequence[Stage]) -> Need:
+    links = [one for one in stages if one.unit == "bytes/s" and "network" in one.name]
+    worst = max(links, key=lambda one: one.load_ratio, default=None)
+    return Need(
+        name="network",
+        what=worst.name if worst else "between servers",
+        unit="bytes/s",
+        n_demand=worst.n_wanted if worst else None,
+        n_supply=worst.n_given if worst else None,
+    )
+
+
+def _power(around: SystemSurroundings) -> Need:
+    plans = [one for one in around.facilities if one.fit.usable_w]
+    worst = max(plans, key=lambda one: one.fit.used_w / (one.fit.usable_w or 1.0), default=None)
+    return Need(
+        name="power",
+        what="a rack at full draw",
+        unit="W",
+        n_demand=(worst.fit.used_w or worst.node.max_w) if worst else None,
+        n_supply=worst.fit.usable_w if worst else None,
+    )

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.offers import read_offers
 from gpuplan.cost.rent_or_own import npv_by_utilization, own_or_burst, rent_or_own
-from gpuplan.cost.statement import evidence_text
-from gpuplan.cost.value import book_years, break_even, npv_range_usd
+from gpuplan.cost.statement import book_years, break_even, evidence_text, npv_range_usd
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.money.rates import NodeKind, NodeRate, PriceEvidence, RatePart
 from gpuplan.domain.money.statement import OwnNode

@@ -8,9 +8,9 @@ from fakes.plans import answer
 from fakes.results import column, titled
 from gpuplan.domain.money.actual import ActualComparison, CostRow
 from gpuplan.domain.plan.comparison import Calendar, CalendarRow, TradeRow
-from gpuplan.report.plan.actual import actual_sheet
+from gpuplan.report.plan.comparison import explain_sheet
 from gpuplan.report.plan.details import calendar_table, trade_table
-from gpuplan.report.plan.explanation import explain_sheet
+from gpuplan.report.plan.difference import actual_sheet
 from gpuplan.units import HOUR
 
 DAY = (0,) * 8 + (4,) * 16

@@ -10,9 +10,9 @@ from fakes.plans import answer
 from fakes.results import GOLDEN_PLANS, column, example_plan, figure, golden_plan, lines, titled
 from gpuplan.inputs.documents.yaml_reader import read_yaml_text
 from gpuplan.inputs.plan_file import plan_of
+from gpuplan.report.plan.comparison import explain_sheet
 from gpuplan.report.plan.difference import diff_sheet
 from gpuplan.report.plan.document import plan_document, plan_text
-from gpuplan.report.plan.explanation import explain_sheet
 from gpuplan.report.table import to_csv
 
 

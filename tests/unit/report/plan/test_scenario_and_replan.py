@@ -8,8 +8,8 @@ from fakes.plans import answer
 from fakes.results import column, lines, titled
 from gpuplan.domain.telemetry.replan import Drift, Observed, Replanned
 from gpuplan.inputs.scenario.read import read_scenario
-from gpuplan.report.plan.replanning import replan_sheet
-from gpuplan.report.plan.scenario import scenario_sheet
+from gpuplan.report.plan.difference import replan_sheet
+from gpuplan.report.plan.document import scenario_sheet
 from shared_data import ROOT
 
 DRIFT = Drift(what="peak", planned="4 requests/s", observed="8", change_ratio=2.0, is_beyond=True)

@@ -6,7 +6,7 @@ import pytest
 
 from fakes.results import column, figure, fit, lines, survey, titled, training_fit
 from gpuplan.report.prediction.fit import fit_sheet, survey_sheet, verdict
-from gpuplan.report.prediction.training_fit import PARTS, training_sheet
+from gpuplan.report.prediction.training_run import PARTS, training_sheet
 from gpuplan.units import GIB
 
 FITS = {"context_tokens": 2550, "n_sequences": 38}

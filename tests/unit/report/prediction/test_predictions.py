@@ -17,10 +17,8 @@ from fakes.results import (
     training_run,
 )
 from gpuplan.domain.calibration.constants import Novelty
-from gpuplan.report.prediction.network import network_sheet
-from gpuplan.report.prediction.scaling import scale_sheet
-from gpuplan.report.prediction.serving import MEASURES, predict_sheet, roofline_sheet
-from gpuplan.report.prediction.training_run import run_sheet
+from gpuplan.report.prediction.serving import MEASURES, network_sheet, predict_sheet, roofline_sheet
+from gpuplan.report.prediction.training_run import run_sheet, scale_sheet
 from gpuplan.units import MS
 
 PREDICTED = "Predicted, with the 80 % range"

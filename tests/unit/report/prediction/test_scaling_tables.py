@@ -6,7 +6,7 @@ import pytest
 
 from fakes.results import titled
 from gpuplan.domain.training.scaling import NodeLinks, ScaleRequest
-from gpuplan.report.prediction.scaling import scale_sheet
+from gpuplan.report.prediction.training_run import scale_sheet
 from gpuplan.studies.training.scaling import scale
 from gpuplan.units import GBIT
 

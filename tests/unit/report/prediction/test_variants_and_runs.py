@@ -12,7 +12,7 @@ from gpuplan.domain.inference.variants import (
     PrecisionRow,
     RankedAccelerator,
 )
-from gpuplan.report.prediction.compared import runs_sheet
+from gpuplan.report.prediction.serving import runs_sheet
 from gpuplan.report.prediction.variants import precisions_sheet, rank_sheet
 
 

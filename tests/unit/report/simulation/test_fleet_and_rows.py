@@ -13,8 +13,8 @@ from gpuplan.domain.simulation.fleet import ENDS
 from gpuplan.domain.simulation.simulation import FleetSizeCurve, FleetTried
 from gpuplan.report.charts.simulation import curve_charts, fleet_charts
 from gpuplan.report.simulation.curve import curve_sheet
+from gpuplan.report.simulation.document import passed_columns, request_columns, requests_csv
 from gpuplan.report.simulation.fleet import STATUSES, fleet_sheet
-from gpuplan.report.simulation.requests import passed_columns, request_columns, requests_csv
 from gpuplan.report.simulation.utilization import share, use_document, use_table
 from gpuplan.units import HOUR
 

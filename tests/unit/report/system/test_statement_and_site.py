@@ -5,10 +5,10 @@ import json
 from fakes.machines import NODE, SITE
 from fakes.money import life
 from fakes.results import figure
-from gpuplan.cost.value import npv_usd
+from gpuplan.cost.statement import npv_usd
 from gpuplan.design.facility import checklist, facility_plan
 from gpuplan.report.system.facility import checklist_markdown, facility_document, facility_tables
-from gpuplan.report.system.statement import (
+from gpuplan.report.system.ownership import (
     statement_document,
     statement_head,
     statement_tables,

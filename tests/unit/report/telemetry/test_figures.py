@@ -14,7 +14,7 @@ from gpuplan.domain.telemetry.figures import (
     SloState,
     WorkDone,
 )
-from gpuplan.report.telemetry.figures import service_body, service_tables, times_body
+from gpuplan.report.telemetry.diagnosis import service_body, service_tables, times_body
 
 TIMES = BandsOverTime(
     minutes=(MinuteUse(at_s=0.0, use_frac=0.2, band="waste"),),

@@ -11,10 +11,9 @@ from fakes.results import column, diagnosis, figure, lines, titled
 from gpuplan.domain.telemetry.forecast import ForecastRequest
 from gpuplan.errors import InputError, Problem
 from gpuplan.observe.read import read_text
-from gpuplan.report.telemetry.autoscaler import autoscaler_manifest
+from gpuplan.report.telemetry.autoscaler import autoscaler_manifest, reclaim_patches
 from gpuplan.report.telemetry.diagnosis import diagnose_sheet, score_sheet
 from gpuplan.report.telemetry.forecast import forecast_sheet
-from gpuplan.report.telemetry.reclaim import reclaim_patches
 from gpuplan.studies.monitoring.outlook import outlook
 from gpuplan.units import HOUR, WEEK
 

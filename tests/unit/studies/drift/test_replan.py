@@ -17,8 +17,8 @@ from gpuplan.observe.read import read_text
 from gpuplan.observe.service import observed_service
 from gpuplan.pipeline.plan import plan
 from gpuplan.pipeline.replan import replan
+from gpuplan.report.plan.difference import replan_sheet
 from gpuplan.report.plan.document import plan_text
-from gpuplan.report.plan.replanning import replan_sheet
 
 SCENARIO = """
 version: 1

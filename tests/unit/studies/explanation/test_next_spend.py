@@ -10,7 +10,7 @@ import pytest
 from gpuplan.domain.columns import floats
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.pipeline.plan import plan
-from gpuplan.studies.explanation.next_spend import (
+from gpuplan.studies.explanation.burst import (
     SUM_USD,
     faster_code,
     more_replicas,

@@ -10,7 +10,7 @@ from fakes.fleets import job
 from gpuplan import api
 from gpuplan.domain.plan.sizing import TrainingFigures
 from gpuplan.domain.provenance import Estimate
-from gpuplan.studies.explanation.run_rows import in_time_frac
+from gpuplan.studies.explanation.runs import in_time_frac
 
 
 def planned(**training):

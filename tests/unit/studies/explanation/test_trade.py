@@ -17,11 +17,10 @@ from gpuplan.domain.plan.selection import FleetOption, NodePool, NodesHeld
 from gpuplan.domain.requests.plan import PlanBasis, PlanRequest
 from gpuplan.errors import InputError
 from gpuplan.studies.explanation.alternatives import spot_prices
-from gpuplan.studies.explanation.calendar import calendar_of
 from gpuplan.studies.explanation.engines import best_engine, request_for
-from gpuplan.studies.explanation.rivals import purchase_answers
+from gpuplan.studies.explanation.growth import calendar_of
+from gpuplan.studies.explanation.rivals import ACCURACY, purchase_answers, quality_lines, trade_rows
 from gpuplan.studies.explanation.rows import PricedRow
-from gpuplan.studies.explanation.trade import ACCURACY, quality_lines, trade_rows
 from gpuplan.units import HOUR
 
 

@@ -19,9 +19,8 @@ from gpuplan.domain.traffic.drawn import DrawnLoad
 from gpuplan.domain.traffic.stream import Grouping, requests_of
 from gpuplan.errors import InputError
 from gpuplan.simulation.serving.statistics import statistics_of
-from gpuplan.studies.replay.classes import MOST_CLASSES, by_priority, by_service
-from gpuplan.studies.replay.judge import judged
-from gpuplan.studies.replay.request_check import check_asked
+from gpuplan.studies.replay.judge import check_asked, judged
+from gpuplan.studies.replay.power import MOST_CLASSES, by_priority, by_service
 from gpuplan.studies.replay.routed import unknowing
 from gpuplan.studies.replay.sessions import ANSWER_S_PER_TOKEN, talking_load
 from gpuplan.studies.replay.sizes import criterion, holds, smallest, tried_point

@@ -5,7 +5,7 @@ import yaml
 
 from fakes.scenarios import read_scenario_text
 from gpuplan.catalog.load import read_catalog
-from gpuplan.design.fabric_parts import fabric_options, node_bytes_per_s
+from gpuplan.design.fabric import fabric_options, node_bytes_per_s
 from gpuplan.pipeline.check import check_scenario
 from gpuplan.studies.system_check.placement import findings_in, placement_of
 from gpuplan.studies.system_check.traffic import least_rate, traffic_between_nodes

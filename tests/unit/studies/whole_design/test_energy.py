@@ -12,7 +12,7 @@ from gpuplan.domain.system.designed import ServerGroup
 from gpuplan.pipeline.design import design_plan
 from gpuplan.pipeline.plan import plan
 from gpuplan.report.system.design import design_sheet
-from gpuplan.studies.whole_design.energy import is_deferrable, shift_of
+from gpuplan.studies.whole_design.assemble import is_deferrable, shift_of
 from gpuplan.units import GRAM, HOUR, KWH
 
 CATALOG = read_catalog()

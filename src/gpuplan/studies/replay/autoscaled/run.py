@@ -44,12 +44,10 @@ from gpuplan.performance.memory.weights import weights_bytes
 from gpuplan.performance.serving.startup import startup_phases
 from gpuplan.simulation.serving.fleet.run import simulate_closed_loop, simulate_fleet
 from gpuplan.simulation.serving.statistics import flow_of
-from gpuplan.studies.replay.autoscaled.sizes import smallest_autoscaled
-from gpuplan.studies.replay.autoscaled.weigh import weighed
-from gpuplan.studies.replay.classes import by_priority, by_service
+from gpuplan.studies.replay.autoscaled.sizes import smallest_autoscaled, weighed
 from gpuplan.studies.replay.closed_loop import ended_together
 from gpuplan.studies.replay.judge import judged
-from gpuplan.studies.replay.power import fleet_power
+from gpuplan.studies.replay.power import by_priority, by_service, fleet_power
 from gpuplan.studies.replay.replicas import prepared
 from gpuplan.studies.replay.routed import unknowing
 
