@@ -164,21 +164,18 @@ def _one_of(
 ) -> tuple[Accelerator, tuple[Assumption, ...]]:
     family = said.family
     others = [a.id for a in fitting]
-    if len(fitting) == 1 and not family.also:
+    if len(fitting) == 1:
         return fitting[0], ()
     usual = next((a for i in family.usual for a in fitting if a.id == i), None)
     if usual is None:
-        known = ", ".join([*others, *(f"{name} (not in the catalog)" for name in family.also)])
-        raise _refusal(text, f"stands for {known}", f"say which, e.g. {others[0]}")
+        what = f"stands for {', '.join(others)}"
+        raise _refusal(text, what, f"say which, e.g. {others[0]}")
     others.remove(usual.id)
-    alternatives = [*others, *(f"{name}, not in the catalog" for name in family.also)]
-    if not alternatives or (len(fitting) == 1 and said.form):
-        return usual, ()
     note = Assumption(
         what=f"accelerator {text!r}",
         value=usual.id,
-        why=f"{family.why}; it could also be {', '.join(alternatives)}",
-        change=" or ".join(f"--on {i}" for i in others) or f"--on {usual.id}",
+        why=f"{family.why}; it could also be {', '.join(others)}",
+        change=" or ".join(f"--on {i}" for i in others),
     )
     return usual, (note,)
 

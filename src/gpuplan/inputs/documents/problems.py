@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from gpuplan.csv_rows import packaged_rows
 from gpuplan.errors import InputError, Problem
 from gpuplan.inputs.documents.document import Document, KeyPath
 from gpuplan.inputs.documents.scalars import shorten
@@ -31,53 +32,6 @@ class Finding(NamedTuple):
 Spec = TypeVar("Spec", bound=Strict)
 MAX_SHOWN = 100
 MAX_WORD = 60
-
-# Words of other tools, by the name of the key here.
-SYNONYMS = {
-    "isl": "input_tokens",
-    "osl": "output_tokens",
-    "prompt_tokens": "input_tokens",
-    "input_length": "input_tokens",
-    "output_length": "output_tokens",
-    "qps": "requests_per_s",
-    "rps": "requests_per_s",
-    "rate": "requests_per_s",
-    "concurrency": "concurrent_requests",
-    "ttft": "ttft_p95_ms",
-    "tpot": "tpot_p95_ms",
-    "itl": "itl_p95_ms",
-    "latency": "e2e_p95_s",
-    "e2e": "e2e_p95_s",
-    "latency_p95_ms": "e2e_p95_s",
-    "gpu": "accelerator",
-    "gpus": "accelerators",
-    "n_gpus": "accelerators",
-    "num_gpus": "accelerators",
-    "gpus_per_node": "accelerators_per_node",
-    "max_gpus": "max_accelerators",
-    "tokens_per_s_per_user": "tpot_p95_ms",
-    "context_length": "max_context_tokens",
-    "max_model_len": "max_context_tokens",
-    "dtype": "precision",
-    "quantization": "precision",
-    "kv_cache_dtype": "kv_precision",
-    "seq_len": "sequence_tokens",
-    "seq": "sequence_tokens",
-    "mfu": "mfu_frac",
-    "usd_per_gpu_h": "usd_per_accelerator_h",
-    "price": "usd_per_accelerator_h",
-    "tensor_parallel_size": "tp",
-    "pipeline_parallel_size": "pp",
-    "n_users": "users",
-    "deadline": "deadline_h",
-    "cache_hit_rate": "prefix_hit_frac",
-    "monthly_usd": "usd_per_month",
-    "type": "kind",
-    "spot": "spot_allowed",
-    "sla": "slo",
-    "slos": "slo",
-    "slas": "slo",
-}
 _UNIT = re.compile(
     r"_(ms|us|s|sec|seconds|min|minutes|h|hours|days|weeks|months|years|kb|mb|gb|tb|kib|mib|gib|tib"
     r"|w|kw|mw|usd|eur|frac|pct|percent|ratio|tokens|b|m|gbit_per_s|gb_per_s|gbps)$"
@@ -219,6 +173,15 @@ def show(value: object) -> str:
     return shorten(json.dumps(value, ensure_ascii=False, default=str))
 
 
+def other_names(file: str) -> dict[str, tuple[str, ...]]:
+    """What other tools call things in such a file, by what is meant; the surest name first."""
+    found: dict[str, list[str]] = {}
+    for row in packaged_rows("gpuplan.inputs", "data/other_names.csv"):
+        if row["file"] == file:
+            found.setdefault(row["meaning"], []).append(row["name"])
+    return {meaning: tuple(names) for meaning, names in found.items()}
+
+
 def nearest(word: str, known: Sequence[str]) -> str | None:
     """The known word most like this one, or None."""
     if len(word) > MAX_WORD:
@@ -322,7 +285,8 @@ def _unit_of(field: FieldInfo | None) -> str:
 def _what_key(name: str, model: type[Strict] | None, root: type[Strict]) -> str:
     known = list(model.model_fields) if model else []
     same_quantity = [key for key in known if _stem(key) == _stem(name)]
-    guess = SYNONYMS.get(name.lower(), name)
+    words = other_names("scenario").items()
+    guess = next((key for key, others in words if name.lower() in others), name)
     close = same_quantity[0] if same_quantity else guess if guess in known else None
     homes = _homes(root).get(name) or _homes(root).get(guess)
     if close is None and homes:

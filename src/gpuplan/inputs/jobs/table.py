@@ -5,81 +5,12 @@ from typing import NamedTuple
 
 import polars as pl
 
+from gpuplan.inputs.documents.problems import other_names
 from gpuplan.inputs.jobs import cells
 
 # What a column may be called, the surest name first; letters and digits alone, lower case.
-NAMES: Mapping[str, tuple[str, ...]] = {
-    "submit": (
-        "submittime",
-        "submit",
-        "submittedtime",
-        "submittedat",
-        "submits",
-        "timesubmit",
-        "arrives",
-        "arrivals",
-        "arrivaltime",
-        "creationtime",
-        "creationtimestamp",
-        "createdat",
-        "timestamp",
-    ),
-    "start": ("starttime", "start", "timestart", "scheduledtime", "startedat", "starts"),
-    "end": ("endtime", "end", "timeend", "deletiontime", "finishedat", "completedat", "ends"),
-    "duration": ("durations", "duration", "runtime", "runtimes", "elapsedraw", "elapsed"),
-    "gpus": (
-        "numgpus",
-        "gpunum",
-        "ngpus",
-        "gpus",
-        "numgpu",
-        "gpurequest",
-        "gpucount",
-        "naccelerators",
-        "accelerators",
-        "plangpu",
-    ),
-    "workers": ("workernum", "instnum"),
-    "milli": ("gpumilli",),
-    "share": ("sharefrac", "gpufraction", "gpushare"),
-    "profile": ("migprofile", "profile"),
-    "team": (
-        "team",
-        "vc",
-        "account",
-        "organization",
-        "queuename",
-        "namespace",
-        "project",
-        "cluster",
-        "qos",
-        "group",
-        "user",
-        "iduser",
-        "partition",
-    ),
-    "type": ("gputype", "gpuspec", "gpumodel", "accelerator", "gputypespec"),
-    "cpus": ("cpunum", "cpus", "ncpus", "reqcpus", "cpurequest", "plancpu"),
-    "cpumilli": ("cpumilli",),
-    "rammib": ("memorymib",),
-    "priority": ("priority",),
-    "limit": ("timelimitraw", "timelimit"),
-    "limits": ("limits", "walltimes"),
-    "deadline": ("deadlines",),
-    "checkpoint": ("checkpoints",),
-    "state": ("state", "status", "podphase"),
-    "job": ("jobid",),
-}
-LISTS = (
-    "alloctres",
-    "tresalloc",
-    "reqtres",
-    "tresreq",
-    "allocgres",
-    "reqgres",
-    "trespernode",
-    "gres",
-)
+NAMES = other_names("jobs")
+LISTS = NAMES.pop("list")
 FAILED = ("fail", "node_fail", "nodefail", "out_of_memory", "timeout", "killed", "error", "5", "7")
 PERCENT = {"plangpu"}  # 100 is one GPU
 

@@ -7,91 +7,13 @@ from typing import Any, cast, get_args
 
 from gpuplan.domain.traffic.trace import ColumnMap, TimeUnit
 from gpuplan.errors import InputError, Problem
-from gpuplan.inputs.documents.problems import nearest
+from gpuplan.inputs.documents.problems import nearest, other_names
 
-ARRIVE = (
-    "arrive_s",
-    "arrival_s",
-    "arrived_at",
-    "arrival_time_s",
-    "arrival_time",
-    "arrival",
-    "arrive",
-    "arrival_ms",
-    "arrival_time_ms",
-    "arrival_timestamp",
-    "request_start_time",
-    "start_time_ms",
-    "start_time_s",
-    "start_time",
-    "start_s",
-    "timestamp_ms",
-    "timestamp_s",
-    "timestamp",
-    "ts",
-    "time_s",
-    "time_ms",
-    "time",
-    "request_time",
-    "created_at",
-    "datetime",
-    "date",
-)
-INPUT = (
-    "input_tokens",
-    "prompt_tokens",
-    "context_tokens",
-    "request_tokens",
-    "input_toks",
-    "input_num_tokens",
-    "num_prefill_tokens",
-    "num_input_tokens",
-    "num_prompt_tokens",
-    "input_length",
-    "prompt_length",
-    "input_len",
-    "prompt_len",
-    "isl",
-    "n_input",
-    "contexttokens",
-    "usage_prompt_tokens",
-    "input_sequence_length",
-)
-OUTPUT = (
-    "output_tokens",
-    "completion_tokens",
-    "generated_tokens",
-    "response_tokens",
-    "output_toks",
-    "output_num_tokens",
-    "num_decode_tokens",
-    "num_output_tokens",
-    "num_completion_tokens",
-    "output_length",
-    "completion_length",
-    "output_len",
-    "completion_len",
-    "osl",
-    "n_output",
-    "generatedtokens",
-    "usage_completion_tokens",
-    "output_sequence_length",
-)
-SESSION = ("session", "session_id", "conversation_id", "chat_id", "thread_id")
-PRIORITY = ("priority",)
-MAX_TOKENS = ("max_tokens", "max_new_tokens", "max_completion_tokens", "max_output_tokens")
-RUN = ("run", "run_id")
-
-
+NAMES = other_names("trace")
+RUN = NAMES["run"]
 # What is typed in --columns, the field of the column map, and the names that files use.
-KNOWN = {
-    "arrive": ("arrive", ARRIVE),
-    "input": ("input_tokens", INPUT),
-    "output": ("output_tokens", OUTPUT),
-    "session": ("session", SESSION),
-    "priority": ("priority", PRIORITY),
-    "max": ("max_tokens", MAX_TOKENS),
-}
+FIELDS = {"input": "input_tokens", "output": "output_tokens", "max": "max_tokens"}
+KNOWN = {key: (FIELDS.get(key, key), NAMES[key]) for key in NAMES if key != "run"}
 
 
 def column_map(text: str) -> ColumnMap:
