@@ -245,11 +245,10 @@ class Scheduler(Oracle):
                     is_reserved = self.reserve(j)
             at += 1
 
-    def conservative_pass(self) -> None:  # noqa: C901, PLR0915
+    def conservative_pass(self) -> None:  # noqa: PLR0915
         """Every job in order: the earliest time at which enough GPUs stay free long enough."""
         bookings: list[tuple[float, float, int, int]] = []  # from, to, pool, GPUs
         at = tested = 0
-        started: set[int] = set()
         base = [sum(n.usable for n in self.nodes if n.pool == p) for p in range(len(self.flavor))]
         frees = [
             (max(v.limit_end, self.now + 1.0), v.pool, v.held) for v in self.running if not v.share
@@ -260,37 +259,38 @@ class Scheduler(Oracle):
             there = base[p] + sum(g for e, q, g in frees if q == p and e <= t)
             return there - sum(g for a, b, q, g in bookings if q == p and a <= t < b)
 
-        def earliest(j: Job, lasts: float, *, is_later: bool):
+        def starts(j: Job, p: int, lasts: float) -> list[float]:
+            """Instants from which enough GPUs of the pool stay free for so long."""
             times = sorted(
                 {self.now, *ends, *(b for _, b, _, _ in bookings)} | {a for a, _, _, _ in bookings}
             )
-            best = None
-            for p in j.pools:
-                for t in times[1:] if is_later else times:
-                    here = self.cluster.groups[p].speed_ratio or 1.0
-                    inside = [x for x in times if t <= x < t + lasts / here]
-                    if all(free(p, x) >= j.gpus for x in inside):
-                        if best is None or t < best[0]:
-                            best = (t, p)
-                        break
-            return best
+            lasts /= self.cluster.groups[p].speed_ratio or 1.0
+            return [
+                t for t in times if all(free(p, x) >= j.gpus for x in times if t <= x < t + lasts)
+            ]
+
+        def book(j: Job, p: int, t: float, lasts: float) -> None:
+            here = self.cluster.groups[p].speed_ratio or 1.0
+            bookings.append((t, t + lasts / here, p, j.gpus))
 
         while at < len(self.waiting()) and tested < self.policy.depth:
             tested += 1
             j = self.waiting()[at]
             lasts = max((j.restart if j.starts else 0.0) + j.limit_left(), 1.0)
-            found, why = earliest(j, lasts, is_later=False), "few"
-            if found and found[0] == self.now:
-                why = self.try_in(j, found[1], False)
-                if why is None:
-                    here = self.cluster.groups[found[1]].speed_ratio or 1.0
-                    bookings.append((self.now, self.now + lasts / here, found[1], j.gpus))
-                    started.add(j.index)
-                    continue
-                found = earliest(j, lasts, is_later=True)
-            if found and found[0] > self.now and why != "quota":
-                here = self.cluster.groups[found[1]].speed_ratio or 1.0
-                bookings.append((found[0], found[0] + lasts / here, found[1], j.gpus))
+            able = {p: starts(j, p, lasts) for p in j.pools}
+            whys = []
+            for p in j.pools:
+                if self.now in able[p]:
+                    whys.append(self.try_in(j, p, False))
+                    if whys[-1] is None:
+                        book(j, p, self.now, lasts)
+                        break
+            if None in whys:
+                continue
+            later = [(t, p) for p in j.pools for t in able[p] if t > self.now]
+            if later and set(whys) != {"quota"}:
+                t, p = min(later)
+                book(j, p, t, lasts)
             at += 1
 
     def score(self, t: int) -> float:

@@ -11,6 +11,7 @@ from gpuplan.simulation.cluster.events import outside_events
 from gpuplan.simulation.cluster.run import simulate_cluster, with_all_teams
 from gpuplan.units import DAY
 from kernels.cluster.cases import BURST, DISTURBED, cluster, full_stream, quota_teams, stream
+from kernels.cluster.simpy_clock import SimPyScheduler
 from kernels.cluster.slow_passes import Scheduler, conserved
 
 KINDS = ("fails", "returns", "drains")
@@ -42,10 +43,10 @@ POLICIES = {
 }
 
 
-def slow_run(described, jobs, events, until_s):
+def slow_run(described, jobs, events, until_s, clock):
     """Services go on until the last job has ended."""
     for _ in range(13):
-        slow = Scheduler(described, jobs, list(events), until_s, conserved).run()
+        slow = clock(described, jobs, list(events), until_s, conserved).run()
         last = max(j.finished for j in slow.jobs if j.finished == j.finished)
         if not described.services or last <= until_s:
             break
@@ -53,12 +54,12 @@ def slow_run(described, jobs, events, until_s):
     return slow
 
 
-def agree(described, jobs) -> None:
+def agree(described, jobs, clock=Scheduler) -> None:
     found = simulate_cluster(described, jobs, n_segments=10_000)
     end = float(jobs.arrive_s[-1])
     at, what = outside_events(described, 2 * end + 30 * DAY)
     events = [(t, KINDS[kind], int(node)) for t, (kind, node) in zip(at, what, strict=True)]
-    slow = slow_run(with_all_teams(described, jobs), jobs, events, end)
+    slow = slow_run(with_all_teams(described, jobs), jobs, events, end, clock)
     assert found.n_unfit == slow.n_unfit
     columns = {
         "start_s": [j.first for j in slow.jobs],
@@ -77,6 +78,19 @@ def agree(described, jobs) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_every_policy_agrees_job_by_job(name, seed):
     agree(cluster(POLICIES[name], teams=quota_teams()), full_stream(seed, n=60))
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_policy_agrees_with_simpy_job_by_job(name):
+    agree(cluster(POLICIES[name], **DISTURBED), full_stream(13, n=60), SimPyScheduler)
+    agree(cluster(POLICIES[name], teams=quota_teams(None)), full_stream(5, n=60), SimPyScheduler)
+
+
+def test_simpy_follows_elastic_jobs_and_the_cloud():
+    jobs = full_stream(21, n=60, is_elastic=True)
+    jobs = replace(jobs, needs=replace(jobs.needs, level=np.zeros(60, np.int64)))
+    agree(cluster(POLICIES["easy"]), jobs, SimPyScheduler)
+    agree(cluster(POLICIES["easy"], burst=BURST), stream(5, n=80, load_s=40.0), SimPyScheduler)
 
 
 @pytest.mark.parametrize("name", POLICIES)

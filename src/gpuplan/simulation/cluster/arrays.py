@@ -283,6 +283,7 @@ def _scratch(cluster: Cluster, job: Ints) -> dict[str, Any]:
         "scratch": np.zeros((st.N_SCRATCH, n_nodes), np.int64),
         "victim": np.zeros((2, len(job) + 1), np.int64),
         "breaks": np.zeros((1 + len(cluster.groups), n_breaks)),
+        "after": np.zeros(n_breaks, np.int64),
     }
 
 

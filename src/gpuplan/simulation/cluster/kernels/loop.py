@@ -105,6 +105,7 @@ def _events_due(s: Sim) -> None:
         if s.event_at[i] > s.clock[st.NOW]:
             return
         s.counter[st.NEXT_EVENT] = i + 1
+        s.counter[st.HAS_PROFILE] = 0
         kind, node = s.event[i, 0], s.event[i, 1]
         if kind == st.RETURNS:
             _node_up(s, node)
@@ -135,6 +136,7 @@ def _burst(s: Sim, first: int) -> None:
         if s.counter[st.CLOUD_USED] + gpus > s.rule[st.CLOUD_GPUS]:
             continue
         dequeue(s, j)
+        s.counter[st.HAS_PROFILE] = 0
         s.counter[st.CLOUD_USED] += gpus
         w = s.work[j]
         s.job[j, st.STATUS] = st.IN_CLOUD
@@ -184,6 +186,7 @@ def run(sim: Sim, until: float) -> None:
         _events_due(s)
         _arrivals_due(s)
         if not _is_still_blocked(s):
+            s.counter[st.HAS_PROFILE] &= 1 - s.counter[st.IS_DIRTY]
             s.counter[st.IS_DIRTY] = 0
             s.counter[st.WHY] = schedule(s)
         if s.rule[st.CLOUD_GPUS] > 0:

@@ -195,8 +195,10 @@ def schedule(s: Sim) -> int:
     """Start whoever may start now; why the first blocked job waits."""
     if s.list_of[s.rule[st.N_QUEUES], st.COUNT] > 0:
         _service_pass(s)
+        s.counter[st.HAS_PROFILE] = 0
     order = s.rule[st.ORDER]
     if s.counter[st.N_BATCH_QUEUED] == 0:
+        s.counter[st.HAS_PROFILE] = 0
         return st.NOBODY_WAITS
     if order == st.KUEUE:
         return _kueue_pass(s)

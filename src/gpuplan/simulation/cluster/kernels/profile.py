@@ -1,4 +1,9 @@
-"""Conservative backfill: every waiting job has a reservation in the profile of free GPUs."""
+"""Conservative backfill: every waiting job has a reservation in the profile of free GPUs.
+
+The profile is a chain of instants (`after`), each with the GPUs of every pool that are free from
+then on. A pass ends as soon as nobody who is left could start now: reservations alone keep nobody
+from starting. While jobs only arrive, the profile of the last pass is taken up where it was left.
+"""
 
 from gpuplan.simulation.cluster.kernels import state as st
 from gpuplan.simulation.cluster.kernels.jobs import limit_left
@@ -25,100 +30,158 @@ def _begin_profile(s: Sim) -> None:
             for k in range(s.breaks.shape[0]):
                 s.breaks[k, n] = s.breaks[k, n - 1]
             s.breaks[0, n] = at
+            s.after[n - 1] = n
             n += 1
         if s.job[j, st.SHARE] == 0:
             s.breaks[1 + s.job[j, st.POOL], n - 1] += s.job[j, st.HELD]
+    s.after[n - 1] = -1
     s.counter[st.N_BREAKS] = n
 
 
 @part
-def _earliest(s: Sim, p: int, need: tuple[int, float], first: int) -> int:
-    """The first break, not before `first`, from which so many GPUs stay free for so long."""
-    n, gpus, lasts = s.counter[st.N_BREAKS], need[0], need[1] / s.real[st.N_REAL + p]
-    at = first
-    while at < n:
-        end, k = s.breaks[0, at] + lasts, at
-        while k < n and s.breaks[0, k] < end and s.breaks[1 + p, k] >= gpus:
-            k += 1
-        if k == n or s.breaks[0, k] >= end:
-            return at
-        at = k + 1
+def _need(s: Sim, j: int) -> tuple[int, float]:
+    """GPUs of the job, and for how long as far as the scheduler knows."""
+    pause = s.work[j, st.RESTART] if s.job[j, st.N_STARTS] > 0 else 0.0
+    return s.job[j, st.GPUS], max(pause + limit_left(s, j), LEAST_S)
+
+
+@part
+def _too_few(s: Sim, p: int, need: tuple[int, float], at: int) -> int:
+    """The first break at which a job that began at `at` would lack GPUs; -1 where none."""
+    end, k = s.breaks[0, at] + need[1] / s.real[st.N_REAL + p], at
+    while k >= 0 and s.breaks[0, k] < end:
+        if s.breaks[1 + p, k] < need[0]:
+            return k
+        k = s.after[k]
     return -1
 
 
 @part
-def _split(s: Sim, at: float) -> int:
-    """The break at this time, made where there is none."""
+def _earliest(s: Sim, p: int, need: tuple[int, float], before: float) -> int:
+    """The first break after now from which so many GPUs stay free for so long; -1 where none."""
+    at = s.after[0]
+    while at >= 0 and s.breaks[0, at] < before:
+        k = _too_few(s, p, need, at)
+        if k < 0:
+            return at
+        at = s.after[k]
+    return -1
+
+
+@part
+def _split(s: Sim, at: float, k: int) -> None:
+    """Make a break at this time, which is not before break k, where there is none."""
+    while s.after[k] >= 0 and s.breaks[0, s.after[k]] <= at:
+        k = s.after[k]
+    if s.breaks[0, k] == at:
+        return
     n = s.counter[st.N_BREAKS]
-    k = n
-    while k > 0 and s.breaks[0, k - 1] >= at:
-        k -= 1
-    if k < n and s.breaks[0, k] == at:
-        return int(k)
-    for i in range(n, k, -1):
-        for row in range(s.breaks.shape[0]):
-            s.breaks[row, i] = s.breaks[row, i - 1]
     for row in range(s.breaks.shape[0]):
-        s.breaks[row, k] = s.breaks[row, k - 1]
-    s.breaks[0, k] = at
+        s.breaks[row, n] = s.breaks[row, k]
+    s.breaks[0, n] = at
+    s.after[n], s.after[k] = s.after[k], n
     s.counter[st.N_BREAKS] = n + 1
-    return int(k)
 
 
 @part
 def _book(s: Sim, p: int, at: int, need: tuple[int, float]) -> None:
     """The GPUs are not free between the break and the end of the job."""
-    last = _split(s, s.breaks[0, at] + need[1] / s.real[st.N_REAL + p])
-    for k in range(at, last):
+    end = s.breaks[0, at] + need[1] / s.real[st.N_REAL + p]
+    _split(s, end, at)
+    k = at
+    while k >= 0 and s.breaks[0, k] < end:
         s.breaks[1 + p, k] -= need[0]
+        k = s.after[k]
 
 
 @part
-def _best_pool(s: Sim, j: int, need: tuple[int, float], first: int) -> tuple[int, int]:
-    """The pool with the earliest start, and that start's break; -1 where there is none."""
-    best, when = -1, -1
+def _reserve(s: Sim, j: int, need: tuple[int, float]) -> None:
+    """Book the earliest start after now, in the pool that has it."""
+    best, when, before = -1, -1, st.NEVER
     for p in range(s.pool.shape[0]):
-        if is_allowed(s, j, p):
-            at = _earliest(s, p, need, first)
-            if at >= 0 and (best < 0 or at < when):
-                best, when = p, at
-    return best, when
+        at = _earliest(s, p, need, before) if is_allowed(s, j, p) else -1
+        if at >= 0:
+            best, when, before = p, at, s.breaks[0, at]
+    if best >= 0:
+        _book(s, best, when, need)
 
 
 @part
-def _could_start(s: Sim, first: int, end: int) -> bool:
-    """Whether the profile leaves enough GPUs at this instant for a job of these places."""
-    for at in range(end - 1, first - 1, -1):
-        j = item_at(s, 0, at)
-        for p in range(s.pool.shape[0]):
-            if s.breaks[1 + p, 0] >= s.job[j, st.GPUS] and is_allowed(s, j, p):
-                return True
+def _start_now(s: Sim, j: int, need: tuple[int, float]) -> bool:
+    """Start the job in the first pool that the profile leaves to it from now on, if it fits."""
+    is_left = False
+    s.counter[st.WHY] = st.NOBODY_WAITS
+    for p in range(s.pool.shape[0]):
+        if not is_allowed(s, j, p) or _too_few(s, p, need, 0) >= 0:
+            continue
+        is_left = True
+        if start_in(s, j, p, False):
+            _book(s, p, 0, need)
+            # Whoever was passed over for nodes or quota alone would be judged anew by its end.
+            s.counter[st.HAS_PROFILE] &= 1 - s.counter[st.IS_PASSED_OVER]
+            return True
+    if is_left:
+        s.counter[st.IS_PASSED_OVER] = 1
+    else:
+        s.counter[st.WHY] = st.TOO_FEW
     return False
+
+
+@part
+def _could_start(s: Sim, end: int) -> bool:
+    """Whether the profile leaves a job of the places before `end` enough GPUs from now on.
+
+    It only gets tighter, so whoever could not start is not looked at again.
+    """
+    c = s.counter
+    c[st.CANDIDATE] = min(c[st.CANDIDATE], end - 1)
+    while c[st.CANDIDATE] >= c[st.PASS_AT]:
+        j = item_at(s, 0, c[st.CANDIDATE])
+        for p in range(s.pool.shape[0]):
+            if is_allowed(s, j, p) and _too_few(s, p, _need(s, j), 0) < 0:
+                return True
+        c[st.CANDIDATE] -= 1
+    return False
+
+
+@part
+def _is_profile_good(s: Sim) -> bool:
+    """Whether the profile of the last pass still holds: jobs came since, and nothing else.
+
+    It then has every reservation that this pass would make anew; a running job about to pass its
+    limit would move one.
+    """
+    if not s.counter[st.HAS_PROFILE] or s.rule[st.ORDER] != st.FIFO or s.curve.shape[0] > 1:
+        return False
+    running, now = s.rule[st.N_QUEUES] + 1, s.clock[st.NOW]
+    if s.list_of[running, st.COUNT] == 0:
+        return True
+    return bool(s.work[item_at(s, running, 0), st.LIMIT_END] >= now + LEAST_S)
 
 
 @part
 def conservative_pass(s: Sim) -> int:
     """Reserve job by job in the order of the queue; whoever's turn is now starts, if it fits."""
-    _begin_profile(s)
-    at, why = 0, st.NOBODY_WAITS
-    n_tested = 0
-    while at < s.list_of[0, st.COUNT] and n_tested < s.rule[st.DEPTH]:
-        n_tested += 1
-        j = item_at(s, 0, at)
-        pause = s.work[j, st.RESTART] if s.job[j, st.N_STARTS] > 0 else 0.0
-        need = (s.job[j, st.GPUS], max(pause + limit_left(s, j), LEAST_S))
-        p, when = _best_pool(s, j, need, 0)
-        s.counter[st.WHY] = st.NOBODY_WAITS if when == 0 else st.TOO_FEW
-        if when == 0:
-            if start_in(s, j, p, False):
-                _book(s, p, 0, need)
-                continue
-            if s.counter[st.N_BREAKS] > 1:
-                p, when = _best_pool(s, j, need, 1)
-        why = s.counter[st.WHY] if why == st.NOBODY_WAITS else why
-        if when > 0 and s.counter[st.WHY] != st.BY_QUOTA:
-            _book(s, p, when, need)
-        at += 1
-        if not _could_start(s, at, min(s.list_of[0, st.COUNT], at + s.rule[st.DEPTH] - n_tested)):
-            return why  # reservations alone keep nobody from starting now
-    return why
+    c, n_started = s.counter, 0
+    if _is_profile_good(s):
+        s.breaks[0, 0] = s.clock[st.NOW]
+    else:
+        _begin_profile(s)
+        c[st.PASS_AT] = c[st.IS_PASSED_OVER] = 0
+        c[st.PASS_WHY] = st.NOBODY_WAITS
+    c[st.HAS_PROFILE], c[st.CANDIDATE] = 1, s.list_of[0, st.COUNT]
+    while True:
+        end = min(s.list_of[0, st.COUNT], s.rule[st.DEPTH] - n_started)
+        is_first = c[st.PASS_WHY] == st.NOBODY_WAITS
+        if c[st.PASS_AT] >= end or not (_could_start(s, end) or is_first):
+            return int(c[st.PASS_WHY])
+        j = item_at(s, 0, c[st.PASS_AT])
+        need = _need(s, j)
+        if _start_now(s, j, need):
+            n_started += 1
+            c[st.CANDIDATE] -= 1
+            continue
+        if c[st.WHY] != st.BY_QUOTA:
+            _reserve(s, j, need)
+        c[st.PASS_WHY] = c[st.WHY] if is_first else c[st.PASS_WHY]
+        c[st.PASS_AT] += 1

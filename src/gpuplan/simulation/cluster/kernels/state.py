@@ -63,7 +63,10 @@ N_REAL = 5  # the speed of every pool follows
 NEXT_JOB, NEXT_EVENT, N_HEAP, FREE_ENTRY, N_SLOTS, N_PIECES, N_SEGMENTS = range(7)
 IS_DIRTY, BLOCKED_HEAD, WHY, CLOUD_USED, N_QUEUED, GPUS_QUEUED = range(7, 13)
 GPUS_SERVICE, GPUS_DOWN, GPUS_FREE, N_VICTIMS, N_BREAKS, N_BATCH_QUEUED = range(13, 19)
-N_COUNTER = 19
+HAS_PROFILE, PASS_AT, PASS_WHY, IS_PASSED_OVER, CANDIDATE = range(
+    19, 24
+)  # of the last conservative pass
+N_COUNTER = 24
 NOW, SHADOW = range(2)
 # Why the first blocked job waits; the greater holds where its pools differ.
 NOBODY_WAITS, BY_QUOTA, TOO_FEW, FRAGMENTED = range(4)
@@ -110,6 +113,7 @@ class Sim(NamedTuple):
     curve: Floats  # (curves, GPUs): speed
     scratch: Ints  # (N_SCRATCH, nodes)
     victim: Ints  # (2, jobs): those chosen, and whether a job is
-    breaks: Floats  # (1 + pools, breakpoints)
+    breaks: Floats  # (1 + pools, breakpoints): time, GPUs free from then on
+    after: Ints  # the next breakpoint in time, or -1
     bins: Floats  # (bins, N_LAYER)
     segment: Floats  # (segments, N_SEGMENT)
