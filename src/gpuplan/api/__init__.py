@@ -118,7 +118,7 @@ if TYPE_CHECKING:
     from gpuplan.studies.cluster.planning.plan import plan_cluster
     from gpuplan.studies.cluster.planning.relaxation import refuse_cluster
     from gpuplan.studies.cluster.simulate import rendered as cluster_files
-    from gpuplan.studies.cluster.simulate import simulate_jobs
+    from gpuplan.studies.cluster.stream import simulate_jobs
     from gpuplan.studies.inference.variants import compare_precisions, rank
     from gpuplan.studies.measured.compare import compare_runs, refuse_regression
     from gpuplan.studies.naming import read_known_scenario

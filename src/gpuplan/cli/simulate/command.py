@@ -249,6 +249,7 @@ def simulate_cluster_jobs(options: SimulateOptions, cluster: Path, jobs: Path) -
         n_changes=options.change_nodes,
         advises_quotas=options.advise_quotas,
         advises_fractions=options.advise_mig,
+        is_streamed=options.stream,
         seed=options.seed,
     )
     with busy("replaying jobs; the first run on a machine compiles its kernel"):
@@ -274,6 +275,9 @@ def _check_targets(options: SimulateOptions) -> None:
         for target in options.chart or []
         if Path(target).suffix != ".svg"
     ]
+    if options.stream and (options.out or options.chart):
+        what, fix = "keeps no job by itself", "leave out --out and --chart, or --stream"
+        problems.append(Problem("--stream", what, fix))
     if options.out is not None and options.out.suffix not in (".csv", ".parquet"):
         what = f"{options.out.name!r} has no known format"
         problems.append(Problem("--out", what, "end in .parquet or .csv"))

@@ -66,7 +66,7 @@ def check_jobs(options: SimulateOptions) -> None:
     if options.plan is None:
         fix = "name the file of the cluster: gpuplan simulate cluster.yaml --jobs trace.csv"
         raise InputError("simulate", [Problem("cluster file", "missing", fix)])
-    free = ("plan", "jobs", "seed", "out", "chart", "output", "as_json", *CLUSTER_ONLY)
+    free = ("plan", "jobs", "seed", "stream", "out", "chart", "output", "as_json", *CLUSTER_ONLY)
     beside = {
         f"--{name.replace('_', '-')}": value != usual[name]
         for name, value in options._asdict().items()

@@ -340,7 +340,8 @@ class SimulateOptions(NamedTuple):
         opt(ANALYSIS, "Worker processes of --sweep-replicas; all cores by default.", min=1),
     ] = None
     stream: Annotated[
-        bool, opt(ANALYSIS, "Constant memory: requests are streamed, at any length.", "--stream")
+        bool,
+        opt(ANALYSIS, "Constant memory: requests or jobs are streamed, at any length.", "--stream"),
     ] = False
     jobs: Annotated[
         Path | None,

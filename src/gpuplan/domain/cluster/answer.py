@@ -134,7 +134,14 @@ class ClusterRequest:
     n_changes: int = 0  # nodes more and fewer of each group to try
     advises_quotas: bool = False
     advises_fractions: bool = False
+    is_streamed: bool = False  # in bounded memory: the run alone, jobs not kept one by one
     seed: int = 0
+
+    @property
+    def is_more_than_a_replay(self) -> bool:
+        """Whether the trace would be replayed several times."""
+        is_advised = self.advises_quotas or self.advises_fractions
+        return bool(self.policies or self.n_changes or is_advised)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

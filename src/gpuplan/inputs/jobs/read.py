@@ -1,9 +1,10 @@
 """A job trace in, `Jobs` out: extra columns are passed over, wrong cells named by line."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -39,7 +40,66 @@ def read_jobs(path: Path) -> Jobs:
         raise one(InputError, "jobs", str(path), what, FIX) from None
 
 
+def job_parts(path: Path, n_rows: int) -> tuple["StreamHead", Iterator[Jobs]]:
+    """The same part by part, for traces larger than memory, which must be in order of submission.
+
+    Names of teams and GPU types, the first and the last submission come from a first look.
+    """
+    read, table = _checked(path)
+    names = {m: _known(read, f"_{m}") for m in ("team", "type", "profile") if m in table.columns}
+    if "type" not in names and table.lists:
+        names["type"] = _known(read, "_type")
+    bounds = read.select(pl.col("_submit").min().alias("a"), pl.col("_submit").max().alias("b"))
+    first, last = bounds.collect(engine="streaming").row(0)
+    if first is None:
+        raise one(InputError, "jobs", str(path), "holds no job that ran on GPUs", FIX)
+    origin = Origin(float(first), {f"_{m}": known for m, known in names.items()})
+    teams = tuple(names.get("team", ["all"]))
+    head = StreamHead(team_names=teams, span_s=float(last - first))
+    return head, _parts(path, read, table, origin, n_rows)
+
+
+class StreamHead(NamedTuple):
+    """What is known of a trace before its jobs are read."""
+
+    team_names: tuple[str, ...]
+    span_s: float
+
+
+class Origin(NamedTuple):
+    """The instant that times are counted from, and the names that codes stand for."""
+
+    zero_s: float
+    names: dict[str, list[str]]
+
+
+def _known(read: pl.LazyFrame, name: str) -> list[str]:
+    empty = "all" if name == "_team" else ""
+    found = read.select(pl.col(name).fill_null(empty).unique()).collect(engine="streaming")
+    return sorted(found[name].to_list())
+
+
+def _parts(
+    path: Path, read: pl.LazyFrame, table: JobTable, origin: Origin, n_rows: int
+) -> Iterator[Jobs]:
+    last_s = -np.inf
+    for rows in read.collect_batches(chunk_size=n_rows, maintain_order=True):
+        if rows["_submit"].is_not_null().any():
+            part = _jobs(path, rows, table, origin)
+            if len(part) and part.arrive_s[0] < last_s:
+                what, fix = "is not in order of submission", "sort it by that column"
+                raise one(InputError, "jobs", str(path), what, fix)
+            last_s = float(part.arrive_s[-1]) if len(part) else last_s
+            yield part
+
+
 def _read(path: Path) -> Jobs:
+    read, table = _checked(path)
+    return _jobs(path, read.collect(), table)
+
+
+def _checked(path: Path) -> tuple[pl.LazyFrame, JobTable]:
+    """Rows with the known columns; InputError where a cell is not what its column holds."""
     frame, names, first_line = _scanned(path)
     table = table_of(names)
     if "submit" not in table.columns and "start" in table.columns:
@@ -56,7 +116,7 @@ def _read(path: Path) -> Jobs:
     wrong = _wrong(path, read, table)
     if wrong:
         raise InputError(str(path), wrong)
-    return _jobs(path, read.select(kept).collect(), table)
+    return read.select(kept), table
 
 
 def _scanned(path: Path) -> tuple[pl.LazyFrame, list[str], int]:
@@ -129,7 +189,7 @@ def _wrong(path: Path, read: pl.LazyFrame, table: JobTable) -> list[Problem]:
     return problems[:MAX_SHOWN]
 
 
-def _jobs(path: Path, rows: pl.DataFrame, table: JobTable) -> Jobs:
+def _jobs(path: Path, rows: pl.DataFrame, table: JobTable, origin: Origin | None = None) -> Jobs:
     remarks = []
     if "job" in table.columns:
         is_step = rows["_job"].str.contains(".", literal=True).fill_null(value=False)
@@ -148,19 +208,18 @@ def _jobs(path: Path, rows: pl.DataFrame, table: JobTable) -> Jobs:
     if n_guessed:
         remarks.append(f"not ended, taken to run to their time limit: {n_guessed:,}")
     rows = rows.with_columns(pl.coalesce("_lasts", "_limit_s").alias("_lasts"))
-    if rows.height == 0:
+    if rows.height == 0 and origin is None:
         raise one(InputError, "jobs", str(path), "holds no job that ran on GPUs", FIX)
-    return replace(
-        _columns(rows.sort("_submit", maintain_order=True), table), remarks=tuple(remarks)
-    )
+    rows = rows.sort("_submit", maintain_order=True)
+    origin = origin or Origin(float(rows["_submit"][0]), {})
+    return replace(_columns(rows, table, origin), remarks=tuple(remarks))
 
 
-def _columns(rows: pl.DataFrame, table: JobTable) -> Jobs:
-    submit = rows["_submit"].to_numpy()
-    zero_s = float(submit[0])
+def _columns(rows: pl.DataFrame, table: JobTable, origin: Origin) -> Jobs:
+    submit, zero_s, known = rows["_submit"].to_numpy(), origin.zero_s, origin.names
     gpus = rows["_gpus"].to_numpy()
-    team, team_names = _coded(rows, "_team", "all")
-    needs, terms = _needs(rows, table, gpus), _terms(rows, table, zero_s)
+    team, team_names = _coded(rows, "_team", "all", known)
+    needs, terms = _needs(rows, table, gpus, known), _terms(rows, table, zero_s)
     recorded = RecordedJobs()
     if "_start" in rows.columns and table.columns["start"] != table.columns["submit"]:
         is_failed = np.zeros(rows.height, np.int64)
@@ -183,27 +242,31 @@ def _columns(rows: pl.DataFrame, table: JobTable) -> Jobs:
     )
 
 
-def _coded(rows: pl.DataFrame, name: str, empty: str) -> tuple[Ints, tuple[str, ...]]:
-    """A column of names as places in the sorted list of them."""
+def _coded(
+    rows: pl.DataFrame, name: str, empty: str, known: dict[str, list[str]]
+) -> tuple[Ints, tuple[str, ...]]:
+    """A column of names as places in the sorted list of them, which a stream knows before."""
     if name not in rows.columns:
         return ints(np.zeros(rows.height, np.int64)), (empty,)
     cell = rows[name].fill_null(empty)
-    names = sorted(cell.unique().to_list())
+    names = known.get(name) or sorted(cell.unique().to_list())
     codes = cell.replace_strict(names, list(range(len(names))), return_dtype=pl.Int64)
     return ints(codes.to_numpy()), tuple(names)
 
 
-def _types(rows: pl.DataFrame) -> tuple[Ints, tuple[str, ...]]:
+def _types(rows: pl.DataFrame, known: dict[str, list[str]]) -> tuple[Ints, tuple[str, ...]]:
     """GPU types by name; several with a bar between them count as any."""
     if "_type" not in rows.columns or rows["_type"].null_count() == rows.height:
         return ints([]), ()
-    codes, names = _coded(rows, "_type", "")
+    codes, names = _coded(rows, "_type", "", known)
     is_one = np.array([bool(name) and "|" not in name for name in names])
     place = np.where(is_one, np.cumsum(is_one) - 1, ANY)
     return ints(place[codes]), tuple(n for n, ok in zip(names, is_one, strict=True) if ok)
 
 
-def _needs(rows: pl.DataFrame, table: JobTable, gpus: Floats) -> JobNeeds:
+def _needs(
+    rows: pl.DataFrame, table: JobTable, gpus: Floats, known: dict[str, list[str]]
+) -> JobNeeds:
     has, n = table.columns, rows.height
     share = np.where(gpus < 1, gpus, 1.0)
     if "milli" in has:
@@ -215,11 +278,11 @@ def _needs(rows: pl.DataFrame, table: JobTable, gpus: Floats) -> JobNeeds:
     if "cpumilli" in has:
         cpus = rows["_cpumilli"].fill_null(0.0).to_numpy() / 1000
     ram: Any = rows["_rammib"].fill_null(0.0).to_numpy() * MIB if "rammib" in has else []
-    accelerator, accelerator_names = _types(rows)
+    accelerator, accelerator_names = _types(rows, known)
     profile: Ints = ints([])
     profile_names: tuple[str, ...] = ()
     if "profile" in has and rows["_profile"].null_count() < n:
-        codes, names = _coded(rows, "_profile", "")
+        codes, names = _coded(rows, "_profile", "", known)
         profile_names = tuple(name for name in names if name)
         places = [profile_names.index(name) if name else ANY for name in names]
         profile = ints(np.array(places)[codes])

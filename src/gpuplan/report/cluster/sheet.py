@@ -87,11 +87,11 @@ def _head(found: ClusterSimulation) -> str:
 def _body(found: ClusterSimulation) -> Document:
     outcome, advice = found.found, found.advice
     return {
-        "n_jobs": len(found.jobs),
+        "n_jobs": found.all_jobs.n_jobs,
         "n_accelerators": found.cluster.n_accelerators,
         "n_unfit": outcome.n_unfit,
         "wall_s": outcome.wall_s,
-        "jobs_per_wall_s": len(found.jobs) / max(outcome.wall_s, 1e-9),
+        "jobs_per_wall_s": found.all_jobs.n_jobs / max(outcome.wall_s, 1e-9),
         "wait_s": pick(found.all_jobs, *WAITS),
         "by_team": pick_each(found.by_team, *WAITS),
         "by_size": pick_each(found.by_size, *WAITS),

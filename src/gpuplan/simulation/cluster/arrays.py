@@ -41,14 +41,26 @@ def cluster_state(cluster: Cluster, jobs: Jobs, extras: RunExtras) -> tuple[Sim,
 
     Rows stand in order of submission; places past the stream are replicas of services.
     """
+    job, work, rows = job_rows(cluster, jobs, extras)
+    sim = state_of(cluster, jobs, extras, job, work)
+    for node in range(len(sim.node)):
+        _plain(list_node)(sim, node, 1)
+    return sim, rows
+
+
+def job_rows(cluster: Cluster, jobs: Jobs, extras: RunExtras) -> tuple[Ints, Floats, Ints]:
+    """Rows of the jobs and services that fit somewhere, and each one's place in the stream."""
     job = np.concatenate([_job_rows(cluster, jobs), extras.service_job])
     work = np.concatenate([_work_rows(cluster, jobs), extras.service_work])
-    fits = fits_somewhere(cluster, job)
-    rows = np.flatnonzero(fits)
+    rows = np.flatnonzero(fits_somewhere(cluster, job))
     rows = rows[np.argsort(work[rows, st.ARRIVE], kind="stable")]
-    job, work = np.ascontiguousarray(job[rows]), np.ascontiguousarray(work[rows])
+    return np.ascontiguousarray(job[rows]), np.ascontiguousarray(work[rows]), rows
+
+
+def state_of(cluster: Cluster, jobs: Jobs, extras: RunExtras, job: Ints, work: Floats) -> Sim:
+    """Arrays for these rows of jobs; no node is listed yet."""
     parts = {**_queues(cluster, job), **_places(cluster, job, jobs), **_scratch(cluster, job)}
-    sim = Sim(
+    return Sim(
         **parts,
         job=job,
         work=work,
@@ -59,9 +71,6 @@ def cluster_state(cluster: Cluster, jobs: Jobs, extras: RunExtras) -> tuple[Sim,
         bins=np.zeros((extras.n_bins, st.N_LAYER)),
         segment=np.zeros((extras.n_segments, st.N_SEGMENT)),
     )
-    for node in range(len(sim.node)):
-        _plain(list_node)(sim, node, 1)
-    return sim, rows
 
 
 def _plain(part: Any) -> Any:

@@ -117,8 +117,8 @@ def _outcome(sim: Sim, rows: Ints, jobs: Jobs, *, wall_s: float) -> ClusterOutco
     wanted = sim.work[is_service, st.WORK] * sim.job[is_service, st.GPUS]
     given = sim.work[is_service, st.HELD_TIME]
     return ClusterOutcome(
-        jobs=_job_outcomes(sim, rows, n),
-        timeline=_timeline(sim),
+        jobs=job_outcomes(sim, rows, n),
+        timeline=timeline(sim),
         runs=_runs(sim, rows),
         service_short_accelerator_s=float((wanted - given).clip(min=0).sum()),
         service_accelerator_s=float(wanted.sum()),
@@ -128,7 +128,7 @@ def _outcome(sim: Sim, rows: Ints, jobs: Jobs, *, wall_s: float) -> ClusterOutco
     )
 
 
-def _job_outcomes(sim: Sim, rows: Ints, n: int) -> JobOutcomes:
+def job_outcomes(sim: Sim, rows: Ints, n: int) -> JobOutcomes:
     """Columns in the order of the stream; jobs that never fit stay empty."""
     own = rows < n
     at = rows[own]
@@ -152,7 +152,7 @@ def _job_outcomes(sim: Sim, rows: Ints, n: int) -> JobOutcomes:
     )
 
 
-def _timeline(sim: Sim) -> ClusterTimeline:
+def timeline(sim: Sim) -> ClusterTimeline:
     """Means over bins; the last bin also holds what came after the last submission."""
     bin_s = float(sim.real[st.BIN])
     lasts = np.full(len(sim.bins), bin_s)

@@ -5,7 +5,7 @@ import numpy as np
 from gpuplan.domain.cluster.answer import TeamBill
 from gpuplan.domain.cluster.cluster import Cluster
 from gpuplan.domain.cluster.jobs import Jobs
-from gpuplan.domain.cluster.outcome import ClusterOutcome
+from gpuplan.domain.cluster.outcome import ClusterOutcome, JobOutcomes
 from gpuplan.domain.columns import Floats
 from gpuplan.units import HOUR
 
@@ -14,46 +14,51 @@ IN_CLOUD = -2
 
 def team_bills(cluster: Cluster, jobs: Jobs, found: ClusterOutcome) -> tuple[TeamBill, ...]:
     """Bills that sum to the cost of all GPUs until the run's end, and the cloud's on top."""
-    prices = np.array([group.usd_per_accelerator_h or 0.0 for group in cluster.groups]) / HOUR
     teams = [team.name for team in cluster.teams]
-    group, held = found.jobs.group, found.jobs.held_accelerator_s
-    is_here = group >= 0
-    used_usd = np.zeros(len(held))
-    used_usd[is_here] = held[is_here] * prices[group[is_here]]
-    cloud_usd = _cloud(cluster, jobs, found)
-    service_usd = _services(cluster, found, teams)
-    by_team = _summed(jobs, used_usd, len(teams))
+    sums = team_sums(cluster, jobs, found.jobs)
+    return bills_of(cluster, sums, _services(cluster, found, teams), found.end_s)
+
+
+def team_sums(cluster: Cluster, jobs: Jobs, found: JobOutcomes) -> Floats:
+    """By team: dollars of GPUs used here, GPU time held, lost, dollars in the cloud."""
+    prices = np.array([group.usd_per_accelerator_h or 0.0 for group in cluster.groups]) / HOUR
+    group, held = found.group, found.held_accelerator_s
+    used_usd = np.where(group >= 0, held * prices[np.maximum(group, 0)], 0.0)
+    n = len(cluster.teams)
+    columns = (used_usd, held, found.lost_accelerator_s, _cloud(cluster, jobs, found))
+    return np.array([np.bincount(jobs.team, values, minlength=n) for values in columns])
+
+
+def bills_of(
+    cluster: Cluster, sums: Floats, service_usd: Floats, end_s: float
+) -> tuple[TeamBill, ...]:
+    """The bills of such sums; what nobody used is split."""
+    used_usd, held_s, lost_s, cloud_usd = sums
+    prices = [(g.usd_per_accelerator_h or 0.0) / HOUR for g in cluster.groups]
     capacity_usd = sum(
-        g.n_accelerators * p * found.end_s for g, p in zip(cluster.groups, prices, strict=True)
+        g.n_accelerators * p * end_s for g, p in zip(cluster.groups, prices, strict=True)
     )
-    idle_usd = max(0.0, capacity_usd - float(by_team.sum()) - float(service_usd.sum()))
-    weights = _weights(cluster, by_team + service_usd)
-    held_s = _summed(jobs, held, len(teams))
-    lost_s = _summed(jobs, found.jobs.lost_accelerator_s, len(teams))
-    in_cloud = _summed(jobs, cloud_usd, len(teams))
+    idle_usd = max(0.0, capacity_usd - float(used_usd.sum()) - float(service_usd.sum()))
+    weights = _weights(cluster, used_usd + service_usd)
     return tuple(
         TeamBill(
-            team=name,
+            team=team.name,
             held_accelerator_s=float(held_s[t]),
             lost_accelerator_s=float(lost_s[t]),
-            used_usd=float(by_team[t]),
+            used_usd=float(used_usd[t]),
             idle_usd=float(idle_usd * weights[t]),
             service_usd=float(service_usd[t]),
-            cloud_usd=float(in_cloud[t]),
+            cloud_usd=float(cloud_usd[t]),
         )
-        for t, name in enumerate(teams)
+        for t, team in enumerate(cluster.teams)
     )
 
 
-def _summed(jobs: Jobs, values: Floats, n_teams: int) -> Floats:
-    return np.bincount(jobs.team, values, minlength=n_teams).astype(np.float64)
-
-
-def _cloud(cluster: Cluster, jobs: Jobs, found: ClusterOutcome) -> Floats:
+def _cloud(cluster: Cluster, jobs: Jobs, found: JobOutcomes) -> Floats:
     """What jobs in the cloud cost there."""
     price = (cluster.burst.usd_per_accelerator_h or 0.0) / HOUR if cluster.burst else 0.0
-    lasted = found.jobs.end_s - found.jobs.start_s
-    is_away = (found.jobs.group == IN_CLOUD) & np.isfinite(lasted)
+    lasted = found.end_s - found.start_s
+    is_away = (found.group == IN_CLOUD) & np.isfinite(lasted)
     return np.where(is_away, np.nan_to_num(lasted) * jobs.n_accelerators * price, 0.0)
 
 

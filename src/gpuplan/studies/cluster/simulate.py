@@ -1,12 +1,10 @@
-"""A cluster file and a job trace in, the answers out."""
+"""A cluster and a job trace in, the answers out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
-from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.cluster.answer import ClusterAdvice, ClusterRequest, ClusterSimulation
 from gpuplan.domain.cluster.cluster import Cluster, NodeGroup, SlicePlaces
 from gpuplan.domain.cluster.jobs import Jobs, column
@@ -14,8 +12,6 @@ from gpuplan.domain.columns import floats
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.plan.deployed import RenderedFile
 from gpuplan.domain.provenance import Assumption
-from gpuplan.inputs.cluster import read_cluster
-from gpuplan.inputs.jobs.read import read_jobs
 from gpuplan.render.schedulers.shared import cluster_files
 from gpuplan.selection.slices import mig_rules
 from gpuplan.simulation.cluster.run import simulate_cluster, with_all_teams
@@ -37,14 +33,6 @@ from gpuplan.studies.cluster.waits import (
 )
 
 N_RUNS = 20_000  # runs of jobs that are kept for the Gantt chart
-
-
-def simulate_jobs(
-    cluster_file: Path, jobs_file: Path, request: ClusterRequest | None = None
-) -> ClusterSimulation:
-    """Replay a trace on a described cluster; raises InputError where either cannot be read."""
-    cluster = with_slices(read_cluster(cluster_file), read_catalog())
-    return answers(cluster, read_jobs(jobs_file), request or ClusterRequest())
 
 
 def answers(cluster: Cluster, jobs: Jobs, request: ClusterRequest) -> ClusterSimulation:

@@ -1,31 +1,44 @@
 """Waits by team and size, where GPU time went, and who waits for whom."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpuplan.domain.cluster.answer import ClusterUse, WaitRow, WaitShare
 from gpuplan.domain.cluster.cluster import Cluster, ClusterTeam
 from gpuplan.domain.cluster.jobs import Jobs, column
-from gpuplan.domain.cluster.outcome import ClusterOutcome
+from gpuplan.domain.cluster.outcome import ClusterOutcome, ClusterTimeline, JobOutcomes
 from gpuplan.domain.columns import Floats
 
 LEAST_SHARE = 0.01  # of a team's waiting: less is the width of a bin
 LEAST_RUN_S = 10.0  # bounded slowdown: shorter runs count as this
 LAYERS = ("batch", "service", "down", "idle", "quota_blocked", "too_few", "fragmented")
 SIZES = ((1, 1), (2, 4), (5, 8), (9, 16), (17, 64), (65, 1 << 30))
+SIZE_NAMES = (
+    "part of a GPU",
+    "1 GPU",
+    "2–4 GPUs",
+    "5–8 GPUs",
+    "9–16 GPUs",
+    "17–64 GPUs",
+    "65+ GPUs",
+)
+
+
+def waits_of(jobs: Jobs, found: JobOutcomes, chosen: Any) -> tuple[Floats, Floats]:
+    """Wait and bounded slowdown of the chosen jobs; NaN of those that never start or end."""
+    wait = (found.start_s - jobs.arrive_s)[chosen]
+    run = (found.end_s - found.start_s)[chosen]
+    return wait, ((wait + run) / np.maximum(run, LEAST_RUN_S)).clip(min=1.0)
 
 
 def wait_row(
     name: str, jobs: Jobs, found: ClusterOutcome, chosen: Any, target_s: float | None = None
 ) -> WaitRow:
     """The waits of the chosen jobs; those that never start are counted apart."""
-    wait = (found.jobs.start_s - jobs.arrive_s)[chosen]
-    run = found.jobs.end_s[chosen] - found.jobs.start_s[chosen]
-    is_in = np.isfinite(wait)
-    slow = ((wait + run) / np.maximum(run, LEAST_RUN_S)).clip(min=1.0)
-    slow = slow[np.isfinite(slow)]
+    wait, slow = waits_of(jobs, found.jobs, chosen)
+    is_in, slow = np.isfinite(wait), slow[np.isfinite(slow)]
     quantiles = np.percentile(wait[is_in], [50, 90, 99]) if is_in.any() else np.zeros(3)
     slowdown = np.percentile(slow, [50, 90]) if len(slow) else np.ones(2)
     return WaitRow(
@@ -57,40 +70,60 @@ def team_rows(
 
 def size_rows(jobs: Jobs, found: ClusterOutcome) -> tuple[WaitRow, ...]:
     """One row for every range of sizes that has jobs."""
-    return tuple(_sized(jobs, found))
+    return tuple(wait_row(name, jobs, found, chosen) for name, chosen in by_size(jobs))
 
 
-def _sized(jobs: Jobs, found: ClusterOutcome) -> Iterator[WaitRow]:
+def by_size(jobs: Jobs) -> Iterator[tuple[str, Any]]:
+    """Ranges of sizes that have jobs, by name, and which jobs those are."""
     share = column(jobs.needs.share_frac, len(jobs), 1.0)
     if (share < 1).any():
-        yield wait_row("part of a GPU", jobs, found, share < 1)
-    for low, high in SIZES:
+        yield SIZE_NAMES[0], share < 1
+    for (low, high), name in zip(SIZES, SIZE_NAMES[1:], strict=True):
         chosen = (jobs.n_accelerators >= low) & (jobs.n_accelerators <= high) & (share >= 1)
         if chosen.any():
-            name = f"{low}" if low == high else f"{low}–{high}" if high < 1 << 30 else f"{low}+"
-            yield wait_row(f"{name} GPU{'s' if high > 1 else ''}", jobs, found, chosen)
+            yield name, chosen
+
+
+class WorkSums(NamedTuple):
+    """GPU time that jobs held and lost, work that was submitted and started within its target."""
+
+    held_accelerator_s: float
+    lost_accelerator_s: float
+    work_s: float
+    in_time_s: float
+
+
+def work_sums(cluster: Cluster, jobs: Jobs, found: JobOutcomes) -> WorkSums:
+    """Sums over jobs; those of the parts of a stream add up."""
+    target = {team.name: team.wait_p90_s for team in cluster.teams}
+    limits = np.array([_limit(target.get(name)) for name in jobs.team_names])
+    work = jobs.duration_s * jobs.n_accelerators * column(jobs.needs.share_frac, len(jobs), 1.0)
+    in_time = (found.start_s - jobs.arrive_s <= limits[jobs.team]) & np.isfinite(found.end_s)
+    return WorkSums(
+        float(found.held_accelerator_s.sum()),
+        float(found.lost_accelerator_s.sum()),
+        float(work.sum()),
+        float(work[in_time].sum()),
+    )
 
 
 def cluster_use(cluster: Cluster, jobs: Jobs, found: ClusterOutcome) -> ClusterUse:
     """Shares of GPU time until the last submission, which leaves out the run-down."""
-    line, total = found.timeline, cluster.n_accelerators
-    inside = slice(0, len(line.batch) - 1)
+    return use_of(cluster, found.timeline, work_sums(cluster, jobs, found.jobs))
+
+
+def use_of(cluster: Cluster, line: ClusterTimeline, sums: WorkSums) -> ClusterUse:
+    """The same of a timeline and sums over jobs."""
+    inside, total = slice(0, len(line.batch) - 1), cluster.n_accelerators
     mean = {name: float(getattr(line, name)[inside].mean()) / total for name in LAYERS}
-    held = float(found.jobs.held_accelerator_s.sum())
-    lost = float(found.jobs.lost_accelerator_s.sum())
+    held, lost = sums.held_accelerator_s, sums.lost_accelerator_s
     goodput = 1 - lost / held if held else 1.0
-    target = {team.name: team.wait_p90_s for team in cluster.teams}
-    limits = np.array([_limit(target.get(name)) for name in jobs.team_names])
-    work = jobs.duration_s * jobs.n_accelerators * column(jobs.needs.share_frac, len(jobs), 1.0)
-    in_time = (found.jobs.start_s - jobs.arrive_s <= limits[jobs.team]) & np.isfinite(
-        found.jobs.end_s
-    )
     return ClusterUse(
         **{f"{name}_frac": value for name, value in mean.items()},
         goodput_frac=goodput,
         lost_accelerator_s=lost,
         precision_frac=mean["batch"] * goodput + mean["service"],
-        recall_frac=float(work[in_time].sum() / work.sum()) if work.sum() else 1.0,
+        recall_frac=sums.in_time_s / sums.work_s if sums.work_s else 1.0,
     )
 
 

@@ -19,7 +19,8 @@ from gpuplan.domain.cluster.cluster import (
 from gpuplan.domain.cluster.jobs import JobNeeds, Jobs
 from gpuplan.errors import InputError
 from gpuplan.studies.cluster.compare import NAMED, named_policy, with_quota
-from gpuplan.studies.cluster.simulate import answers, simulate_jobs
+from gpuplan.studies.cluster.simulate import answers
+from gpuplan.studies.cluster.stream import simulate_jobs
 from shared_data import ROOT
 
 EXAMPLES = ROOT / "examples" / "clusters"

@@ -51,7 +51,7 @@ def _too_few(s: Sim, p: int, need: tuple[int, float], at: int) -> int:
     end, k = s.breaks[0, at] + need[1] / s.real[st.N_REAL + p], at
     while k >= 0 and s.breaks[0, k] < end:
         if s.breaks[1 + p, k] < need[0]:
-            return k
+            return int(k)
         k = s.after[k]
     return -1
 
@@ -63,7 +63,7 @@ def _earliest(s: Sim, p: int, need: tuple[int, float], before: float) -> int:
     while at >= 0 and s.breaks[0, at] < before:
         k = _too_few(s, p, need, at)
         if k < 0:
-            return at
+            return int(at)
         at = s.after[k]
     return -1
 
@@ -117,8 +117,10 @@ def _start_now(s: Sim, j: int, need: tuple[int, float]) -> bool:
         is_left = True
         if start_in(s, j, p, False):
             _book(s, p, 0, need)
-            # Whoever was passed over for nodes or quota alone would be judged anew by its end.
-            s.counter[st.HAS_PROFILE] &= 1 - s.counter[st.IS_PASSED_OVER]
+            # Whoever was passed over for nodes or quota alone would be judged anew by its end,
+            # and a job on part of a GPU may have joined one that was taken before.
+            if s.counter[st.IS_PASSED_OVER] or s.job[j, st.SHARE] > 0:
+                s.counter[st.HAS_PROFILE] = 0
             return True
     if is_left:
         s.counter[st.IS_PASSED_OVER] = 1
