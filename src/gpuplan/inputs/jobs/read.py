@@ -254,11 +254,13 @@ def _coded(
     return ints(codes.to_numpy()), tuple(names)
 
 
-def _types(rows: pl.DataFrame, known: dict[str, list[str]]) -> tuple[Ints, tuple[str, ...]]:
-    """GPU types by name; several with a bar between them count as any."""
-    if "_type" not in rows.columns or rows["_type"].null_count() == rows.height:
+def _types(
+    rows: pl.DataFrame, known: dict[str, list[str]], column: str
+) -> tuple[Ints, tuple[str, ...]]:
+    """GPU types or MIG profiles by name; several with a bar between them count as any."""
+    if column not in rows.columns or rows[column].null_count() == rows.height:
         return ints([]), ()
-    codes, names = _coded(rows, "_type", "", known)
+    codes, names = _coded(rows, column, "", known)
     is_one = np.array([bool(name) and "|" not in name for name in names])
     place = np.where(is_one, np.cumsum(is_one) - 1, ANY)
     return ints(place[codes]), tuple(n for n, ok in zip(names, is_one, strict=True) if ok)
@@ -278,14 +280,8 @@ def _needs(
     if "cpumilli" in has:
         cpus = rows["_cpumilli"].fill_null(0.0).to_numpy() / 1000
     ram: Any = rows["_rammib"].fill_null(0.0).to_numpy() * MIB if "rammib" in has else []
-    accelerator, accelerator_names = _types(rows, known)
-    profile: Ints = ints([])
-    profile_names: tuple[str, ...] = ()
-    if "profile" in has and rows["_profile"].null_count() < n:
-        codes, names = _coded(rows, "_profile", "", known)
-        profile_names = tuple(name for name in names if name)
-        places = [profile_names.index(name) if name else ANY for name in names]
-        profile = ints(np.array(places)[codes])
+    accelerator, accelerator_names = _types(rows, known, "_type")
+    profile, profile_names = _types(rows, known, "_profile")
     return JobNeeds(
         accelerator=accelerator,
         accelerator_names=accelerator_names,

@@ -119,7 +119,7 @@ def _outcome(sim: Sim, rows: Ints, jobs: Jobs, *, wall_s: float) -> ClusterOutco
     return ClusterOutcome(
         jobs=job_outcomes(sim, rows, n),
         timeline=timeline(sim),
-        runs=_runs(sim, rows),
+        runs=job_runs(sim, rows),
         service_short_accelerator_s=float((wanted - given).clip(min=0).sum()),
         service_accelerator_s=float(wanted.sum()),
         end_s=float(sim.clock[st.NOW]),
@@ -174,7 +174,8 @@ def timeline(sim: Sim) -> ClusterTimeline:
     )
 
 
-def _runs(sim: Sim, rows: Ints) -> JobRuns:
+def job_runs(sim: Sim, rows: Ints) -> JobRuns:
+    """Runs of jobs that were noted, by their place in the stream."""
     n = min(int(sim.counter[st.N_SEGMENTS]), len(sim.segment))
     found = sim.segment[:n]
     return JobRuns(

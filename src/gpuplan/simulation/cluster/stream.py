@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuplan.domain.cluster.cluster import Cluster
 from gpuplan.domain.cluster.jobs import JobNeeds, Jobs
-from gpuplan.domain.cluster.outcome import ClusterTimeline, JobOutcomes
+from gpuplan.domain.cluster.outcome import ClusterOutcome, JobOutcomes
 from gpuplan.domain.columns import Ints
 from gpuplan.errors import InputError, one
 from gpuplan.simulation.cluster.arrays import RunExtras, cluster_state, job_rows, state_of
@@ -19,7 +19,13 @@ from gpuplan.simulation.cluster.events import outside_events
 from gpuplan.simulation.cluster.kernels import state as st
 from gpuplan.simulation.cluster.kernels.loop import run
 from gpuplan.simulation.cluster.kernels.state import Sim
-from gpuplan.simulation.cluster.run import N_BINS, check_cluster, job_outcomes, timeline
+from gpuplan.simulation.cluster.run import (
+    N_BINS,
+    check_cluster,
+    job_outcomes,
+    job_runs,
+    timeline,
+)
 from gpuplan.units import DAY
 
 LIVING = (st.QUEUED, st.RUNNING, st.IN_CLOUD)
@@ -86,15 +92,19 @@ class ClusterStream:
             raise one(InputError, "stream", "jobs", "no job was fed", "give a trace with jobs")
         return self.sim
 
-    @property
-    def timeline(self) -> ClusterTimeline:
-        """What GPUs and the queue did so far."""
-        return timeline(self._state())
-
-    @property
-    def end_s(self) -> float:
-        """The instant that the replay has reached."""
-        return float(self._state().clock[st.NOW])
+    def outcome(self, jobs: Jobs) -> ClusterOutcome:
+        """The run so far, with what became of no job but of `jobs`, which ended nowhere."""
+        sim = self._state()
+        return ClusterOutcome(
+            jobs=_never(jobs, np.arange(len(jobs))).outcomes,
+            timeline=timeline(sim),
+            runs=job_runs(sim, np.empty(0, np.int64)),
+            service_short_accelerator_s=0.0,
+            service_accelerator_s=0.0,
+            end_s=float(sim.clock[st.NOW]),
+            n_unfit=self.n_unfit,
+            wall_s=self.wall_s,
+        )
 
 
 def _never(jobs: Jobs, which: Ints) -> EndedJobs:

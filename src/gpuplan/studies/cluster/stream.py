@@ -14,7 +14,6 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.cluster.answer import ClusterAdvice, ClusterRequest, ClusterSimulation, WaitRow
 from gpuplan.domain.cluster.cluster import Cluster
 from gpuplan.domain.cluster.jobs import Jobs
-from gpuplan.domain.cluster.outcome import ClusterOutcome, JobOutcomes, JobRuns
 from gpuplan.domain.columns import Floats
 from gpuplan.domain.provenance import Assumption
 from gpuplan.errors import InputError, one
@@ -98,38 +97,64 @@ def simulate_jobs(
     return _streamed(replace(cluster, seed=request.seed), jobs_file)
 
 
+class StreamSums:
+    """What is kept of a stream: sketches by team and size, sums of work and money."""
+
+    def __init__(self, cluster: Cluster, team_names: tuple[str, ...]) -> None:
+        self.cluster, self.every = cluster, WaitSketch()
+        self.teams = {name: WaitSketch() for name in team_names}
+        self.sizes: dict[str, WaitSketch] = {}
+        self.work, self.money = np.zeros(len(WorkSums._fields)), np.zeros((4, len(cluster.teams)))
+        self.remarks: dict[str, None] = {}
+        self.assumed: dict[str, Assumption] = {}
+
+    def read(self, jobs: Jobs) -> None:
+        """Note what the part does not say."""
+        self.remarks |= dict.fromkeys(jobs.remarks)
+        self.assumed |= {each.what: each for each in assumptions(self.cluster, jobs)}
+
+    def add(self, ended: EndedJobs) -> None:
+        """Count jobs that ended."""
+        jobs, found = ended
+        self.work += np.array(work_sums(self.cluster, jobs, found))
+        self.money += team_sums(self.cluster, jobs, found)
+        chosen = [(self.every, np.ones(len(jobs), bool))]
+        chosen += [(self.sizes.setdefault(n, WaitSketch()), mine) for n, mine in by_size(jobs)]
+        chosen += [(each, jobs.team == t) for t, each in enumerate(self.teams.values())]
+        for sketch, mine in chosen:
+            sketch.add(*waits_of(jobs, found, mine), found.held_accelerator_s[mine])
+
+
 def _streamed(cluster: Cluster, jobs_file: Path) -> ClusterSimulation:
     """The answers of a trace in order of submission; jobs are not kept one by one."""
     head, parts = job_parts(jobs_file, N_ROWS)
     none = _no_jobs(head.team_names)
     cluster = with_all_teams(cluster, none)
     stream = ClusterStream(cluster, head.team_names, head.span_s)
-    rows: dict[str, WaitSketch] = {"all": WaitSketch()}
-    teams = [WaitSketch() for _ in head.team_names]
-    work, sums = np.zeros(len(WorkSums._fields)), np.zeros((4, len(cluster.teams)))
-    said: dict[str, None] = {}
-    assumed: dict[str, Assumption] = {}
+    sums = StreamSums(cluster, head.team_names)
     for jobs, before_s in _ahead(with_slice_shares(cluster, part) for part in parts):
-        said |= dict.fromkeys(jobs.remarks)
-        assumed |= {each.what: each for each in assumptions(cluster, jobs)}
+        sums.read(jobs)
         for ended in stream.feed(jobs, before_s):
-            work += np.array(work_sums(cluster, ended.jobs, ended.outcomes))
-            sums += team_sums(cluster, ended.jobs, ended.outcomes)
-            _count(ended, rows, teams)
+            sums.add(ended)
+    return _answers(sums, stream, none)
+
+
+def _answers(sums: StreamSums, stream: ClusterStream, none: Jobs) -> ClusterSimulation:
+    cluster, found = sums.cluster, stream.outcome(none)
     targets = {team.name: team.wait_p90_s for team in cluster.teams}
-    named = zip(head.team_names, teams, strict=True)
+    sizes = [name for name in SIZE_NAMES if name in sums.sizes]
     return ClusterSimulation(
         cluster=cluster,
-        jobs=replace(none, remarks=tuple(said)),
-        found=_outcome(stream),
-        by_team=tuple(one.row(n, targets.get(n)) for n, one in named if one.n_jobs),
-        by_size=tuple(rows[name].row(name) for name in SIZE_NAMES if name in rows),
-        all_jobs=rows["all"].row("all"),
-        use=use_of(cluster, stream.timeline, WorkSums(*work)),
-        bills=bills_of(cluster, sums, np.zeros(len(cluster.teams)), stream.end_s),
+        jobs=replace(none, remarks=tuple(sums.remarks)),
+        found=found,
+        by_team=tuple(s.row(n, targets.get(n)) for n, s in sums.teams.items() if s.n_jobs),
+        by_size=tuple(sums.sizes[name].row(name) for name in sizes),
+        all_jobs=sums.every.row("all"),
+        use=use_of(cluster, found.timeline, WorkSums(*sums.work)),
+        bills=bills_of(cluster, sums.money, np.zeros(len(cluster.teams)), found.end_s),
         shares=(),
         advice=ClusterAdvice(),
-        assumptions=tuple(assumed.values()),
+        assumptions=tuple(sums.assumed.values()),
     )
 
 
@@ -144,15 +169,6 @@ def _ahead(parts: Iterator[Jobs]) -> Iterator[tuple[Jobs, float | None]]:
         yield before, None
 
 
-def _count(ended: EndedJobs, rows: dict[str, WaitSketch], teams: list[WaitSketch]) -> None:
-    jobs, found = ended
-    chosen = [(rows["all"], np.ones(len(jobs), bool))]
-    chosen += [(rows.setdefault(name, WaitSketch()), mine) for name, mine in by_size(jobs)]
-    chosen += [(each, jobs.team == t) for t, each in enumerate(teams)]
-    for sketch, mine in chosen:
-        sketch.add(*waits_of(jobs, found, mine), found.held_accelerator_s[mine])
-
-
 def _no_jobs(team_names: tuple[str, ...]) -> Jobs:
     none = np.empty(0, np.int64)
     return Jobs(
@@ -161,35 +177,4 @@ def _no_jobs(team_names: tuple[str, ...]) -> Jobs:
         n_accelerators=none,
         team=none,
         team_names=team_names,
-    )
-
-
-def _outcome(stream: ClusterStream) -> ClusterOutcome:
-    real, whole = np.empty(0), np.empty(0, np.int64)
-    return ClusterOutcome(
-        jobs=JobOutcomes(
-            start_s=real,
-            end_s=real,
-            n_preempted=whole,
-            n_failed=whole,
-            held_accelerator_s=real,
-            lost_accelerator_s=real,
-            group=whole,
-            node=whole,
-        ),
-        timeline=stream.timeline,
-        runs=JobRuns(
-            start_s=real,
-            end_s=real,
-            job=whole,
-            node=whole,
-            n_accelerators=real,
-            ending=whole,
-            n_total=0,
-        ),
-        service_short_accelerator_s=0.0,
-        service_accelerator_s=0.0,
-        end_s=stream.end_s,
-        n_unfit=stream.n_unfit,
-        wall_s=stream.wall_s,
     )

@@ -94,7 +94,7 @@ def test_every_start_is_that_of_a_whole_replay(trace, name, is_disturbed):
     column, stream = fed(cluster, trace, 70)
     for field in ("start_s", "end_s", "n_preempted", "n_failed", "lost_accelerator_s", "group"):
         np.testing.assert_array_equal(column(field), getattr(whole.jobs, field), err_msg=field)
-    np.testing.assert_allclose(stream.timeline.batch, whole.timeline.batch)
+    np.testing.assert_allclose(stream.outcome(jobs).timeline.batch, whole.timeline.batch)
     assert stream.n_unfit == whole.n_unfit == int((jobs.n_accelerators == 999).sum())
 
 
