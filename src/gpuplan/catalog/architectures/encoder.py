@@ -1,6 +1,7 @@
 """Encoders of text: BERT and its kin."""
 
 from gpuplan.catalog.architectures.blocks import Block, checked_heads, layers_of
+from gpuplan.catalog.architectures.families import traits_of
 from gpuplan.catalog.architectures.shape import CONTEXT, VOCAB, Fields
 from gpuplan.domain.model.layers import LayerGroup
 from gpuplan.domain.model.network import Embedding, LayerStack
@@ -22,49 +23,7 @@ class Encoder:
     is_factorized: bool = False  # a narrow embedding is widened by a projection
 
 
-BERT = Encoder()
-ROTARY = Encoder(bias="", is_gated=True, has_positions=False, has_pooler=False)
-ENCODERS = {
-    "albert": Encoder(is_factorized=True),
-    "bert": BERT,
-    "big_bird": BERT,
-    "data2vec-text": BERT,
-    "layoutlm": BERT,
-    "camembert": BERT,
-    "deberta": Encoder(bias="qvom", has_pooler=False),
-    "deberta-v2": Encoder(has_pooler=False),
-    "distilbert": Encoder(has_types=False, has_pooler=False),
-    "electra": Encoder(has_pooler=False, is_factorized=True),
-    "ernie": BERT,
-    "eurobert": Encoder(
-        bias="",
-        is_gated=True,
-        norm_terms=1,
-        has_positions=False,
-        has_types=False,
-        has_pooler=False,
-        has_embedding_norm=False,
-        has_final_norm=True,
-    ),
-    "gte": Encoder(bias="qkvo", is_gated=True, has_positions=False, has_pooler=False),
-    "new": Encoder(bias="qkvo", is_gated=True, has_positions=False, has_pooler=False),
-    "megatron-bert": Encoder(has_embedding_norm=False, has_final_norm=True),
-    "modernbert": Encoder(
-        bias="",
-        is_gated=True,
-        norm_terms=1,
-        has_positions=False,
-        has_types=False,
-        has_pooler=False,
-        has_final_norm=True,
-    ),
-    "mpnet": Encoder(has_types=False),
-    "nomic_bert": ROTARY,
-    "roberta": BERT,
-    "roberta-prelayernorm": Encoder(has_final_norm=True),
-    "xlm-roberta": BERT,
-    "xlm-roberta-xl": Encoder(has_embedding_norm=False, has_final_norm=True),
-}
+ENCODERS = traits_of("encoder", Encoder)
 HIDDEN = ("hidden_size", "dim", "n_embd", "d_model")
 LAYERS = ("num_hidden_layers", "n_layers", "n_layer")
 HEADS = ("num_attention_heads", "n_heads", "n_head")

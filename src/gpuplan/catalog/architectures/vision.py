@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from gpuplan.catalog.architectures.blocks import Block, checked_heads, layers_of
+from gpuplan.catalog.architectures.families import aliases_of, traits_of
 from gpuplan.catalog.architectures.shape import Fields
 from gpuplan.domain.model.network import Embedding, LayerStack
 from gpuplan.domain.noun import dataclass
@@ -31,47 +32,8 @@ class Tower:
 
 
 SIGLIP = Tower()
-QWEN2 = Tower(positions="none", has_patch_bias=False, n_edge_norms=0)
-TOWERS: dict[str, Tower] = {
-    "aimv2_vision_model": Tower(bias="", is_gated=True, norm_terms=1, n_edge_norms=2),
-    "clip_vision_model": Tower(n_tokens=1, has_patch_bias=False, n_edge_norms=2),
-    "deit": Tower(n_tokens=2, has_pooler=True),
-    "dinov2": Tower(n_tokens=2, has_layer_scale=True),
-    "dinov2_with_registers": Tower(n_tokens=2, has_layer_scale=True),
-    "dinov3_vit": Tower(bias="qvom", n_tokens=2, positions="none", has_layer_scale=True),
-    "exaone4_5_vision": replace(QWEN2, is_gated=True, norm_terms=1),
-    "gemma4_vision": Tower(
-        bias="",
-        is_gated=True,
-        norm_terms=1,
-        n_norms=4,
-        positions="axes",
-        has_patch_bias=False,
-        n_edge_norms=0,
-    ),
-    "glm4v_vision": Tower(bias="", is_gated=True, norm_terms=1, n_edge_norms=2),
-    "idefics2_vision": SIGLIP,
-    "idefics3_vision": SIGLIP,
-    "ijepa": Tower(),
-    "internvl_vision": Tower(n_tokens=1, has_layer_scale=True, n_edge_norms=0),
-    "intern_vit_6b": Tower(n_tokens=1, has_layer_scale=True, n_edge_norms=0),
-    "janus_vision_model": SIGLIP,
-    "kimi_vision": Tower(positions="table"),
-    "llama4_vision_model": Tower(n_tokens=1, has_patch_bias=False, n_edge_norms=2),
-    "minimax_m3_vl_vision": Tower(positions="none", has_patch_bias=False),
-    "mlcd_vision_model": Tower(n_tokens=1, positions="none", has_patch_bias=False, n_edge_norms=2),
-    "pixtral": Tower(bias="", is_gated=True, norm_terms=1, positions="none", has_patch_bias=False),
-    "qwen2_5_vl": replace(QWEN2, is_gated=True, norm_terms=1),
-    "qwen2_vl": QWEN2,
-    "qwen3_vl": Tower(positions="table", n_edge_norms=0),
-    "siglip": SIGLIP,
-    "siglip2_vision_model": Tower(positions="table", has_pool_head=True),
-    "siglip_vision_model": Tower(has_pool_head=True),
-    "smolvlm_vision": SIGLIP,
-    "step3p7_vision": Tower(has_patch_bias=False, has_layer_scale=True),
-    "vit": Tower(n_tokens=1, has_pooler=True),
-    "vit_mae": Tower(n_tokens=1),
-}
+TOWERS = traits_of("vision", Tower)
+ALIASES = aliases_of("vision")
 # Encoders published by themselves, and pairs of a text and an image encoder.
 ALONE = (
     "aimv2_vision_model",
@@ -88,50 +50,6 @@ ALONE = (
     "vit_msn",
 )
 DUAL = ("clip", "siglip", "siglip2", "chinese_clip", "metaclip_2")
-ALIASES = {
-    "llama4": "llama4_vision_model",
-    "internvl": "internvl_vision",
-    "mistral3": "pixtral",
-    "gemma3": "siglip_vision_model",
-    "gemma4": "gemma4_vision",
-    "llava": "clip_vision_model",
-    "llava_next": "clip_vision_model",
-    "paligemma": "siglip_vision_model",
-    "ministral3": "pixtral",
-    "idefics2": "idefics2_vision",
-    "cohere2_vision": "siglip_vision_model",
-    "llava_onevision": "siglip_vision_model",
-    "exaone4_5": "exaone4_5_vision",
-    "step3p7": "step3p7_vision",
-    "internvl_chat": "intern_vit_6b",
-    "clip": "clip_vision_model",
-    "glm4v": "glm4v_vision",
-    "glm4v_moe": "glm4v_vision",
-    "glm4v_moe_vision": "glm4v_vision",
-    "glm46v": "glm4v_vision",
-    "idefics3": "idefics3_vision",
-    "kimi_k25": "kimi_vision",
-    "kimi_k25_vision": "kimi_vision",
-    "kimi_k3": "kimi_vision",
-    "qwen2_5_omni": "qwen2_5_vl",
-    "qwen2_5_omni_vision_encoder": "qwen2_5_vl",
-    "qwen2_5_vl_vision": "qwen2_5_vl",
-    "qwen2_vl_vision": "qwen2_vl",
-    "qwen3_5": "qwen3_vl",
-    "qwen3_5_moe": "qwen3_vl",
-    "qwen3_5_moe_vision": "qwen3_vl",
-    "qwen3_5_vision": "qwen3_vl",
-    "qwen3_omni_moe": "qwen3_vl",
-    "qwen3_vl_moe": "qwen3_vl",
-    "qwen3_vl_moe_vision": "qwen3_vl",
-    "qwen3_vl_vision": "qwen3_vl",
-    "smolvlm": "smolvlm_vision",
-    "kimi_vl": "kimi_vision",
-    "moonvit": "kimi_vision",
-    "siglip2": "siglip2_vision_model",
-    "siglip": "siglip_vision_model",
-    "qwen3_omni_moe_vision_encoder": "qwen3_vl",
-}
 
 
 def tower_kind(f: Fields, owner: str) -> str:
