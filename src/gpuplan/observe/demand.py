@@ -49,7 +49,7 @@ def demand_series(telemetry: Telemetry, metric: str | None, step_s: float | None
     filled = np.interp(np.arange(n), places, total[places])
     return DemandSeries(
         name=name,
-        unit=METRICS[name].what,
+        unit=METRICS[name],
         begin_s=begin,
         step_s=step,
         level=floats(filled),

@@ -9,125 +9,16 @@ from typing import Literal
 
 import numpy as np
 
+from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 
-MetricKind = Literal["device", "host", "engine", "cluster"]
 Sampling = Literal["instant", "mean"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """One word of the vocabulary that every reader translates into."""
-
-    name: str  # ends in its unit
-    kind: MetricKind
-    what: str
-
-
-def _words(kind: MetricKind, *pairs: tuple[str, str]) -> tuple[Metric, ...]:
-    return tuple(Metric(name=name, kind=kind, what=what) for name, what in pairs)
-
-
-METRICS: dict[str, Metric] = {
-    metric.name: metric
-    for metric in (
-        *_words(
-            "device",
-            ("gpu_util_frac", "share of the time in which any kernel ran"),
-            ("memory_util_frac", "share of the time in which device memory was read or written"),
-            ("engine_active_frac", "share of the time in which the graphics engine was busy"),
-            ("sm_active_frac", "share of processors with work, over time"),
-            ("sm_occupancy_frac", "share of warp slots in use, over time"),
-            ("tensor_active_frac", "share of cycles in which tensor units issued"),
-            ("fp16_active_frac", "share of cycles in which the half-precision pipe issued"),
-            ("fp32_active_frac", "share of cycles in which the single-precision pipe issued"),
-            ("fp64_active_frac", "share of cycles in which the double-precision pipe issued"),
-            ("dram_active_frac", "share of cycles in which device memory moved data"),
-            ("power_w", "drawn by the board"),
-            ("power_limit_w", "that the board may draw"),
-            ("energy_j_per_s", "rate of the energy counter"),
-            ("temperature_c", "of the chip"),
-            ("memory_temperature_c", "of device memory"),
-            ("sm_clock_hz", "of the processors"),
-            ("memory_clock_hz", "of device memory"),
-            ("memory_used_bytes", "of device memory"),
-            ("memory_free_bytes", "of device memory"),
-            ("memory_total_bytes", "of device memory"),
-            ("pcie_tx_bytes_per_s", "from the device to the host"),
-            ("pcie_rx_bytes_per_s", "from the host to the device"),
-            ("pcie_replays_per_s", "transfers that had to be repeated"),
-            ("link_tx_bytes_per_s", "sent over the scale-up links of one device"),
-            ("link_rx_bytes_per_s", "received over the scale-up links of one device"),
-            ("throttle_bits", "reasons for lower clocks, as a bit field"),
-            ("xid_code", "last fault that the driver reported"),
-            ("ecc_corrected_per_s", "memory errors mended"),
-            ("ecc_uncorrected_per_s", "memory errors not mended"),
-            ("remapped_rows_count", "memory rows taken out of service"),
-        ),
-        *_words(
-            "host",
-            ("cpu_util_frac", "share of all cores' time"),
-            ("cpu_iowait_frac", "share of all cores' time spent waiting for storage"),
-            ("host_memory_used_bytes", "of the node"),
-            ("host_memory_total_bytes", "of the node"),
-            ("host_memory_util_frac", "of the node or container"),
-            ("disk_read_bytes_per_s", "of all disks"),
-            ("disk_write_bytes_per_s", "of all disks"),
-            ("disk_busy_frac", "share of the time in which a disk had work"),
-            ("network_rx_bytes_per_s", "of the front network"),
-            ("network_tx_bytes_per_s", "of the front network"),
-            ("network_line_bytes_per_s", "line rate of the front network, one direction"),
-            ("tcp_sent_per_s", "TCP segments sent"),
-            ("tcp_retransmitted_per_s", "TCP segments sent again"),
-            ("fabric_rx_bytes_per_s", "of the network between nodes, all ports"),
-            ("fabric_tx_bytes_per_s", "of the network between nodes, all ports"),
-            ("fabric_line_bytes_per_s", "line rate of all ports, one direction"),
-            ("node_power_w", "of the whole node"),
-            ("switch_fault_code", "last fault that the manager of the scale-up fabric reported"),
-        ),
-        *_words(
-            "engine",
-            ("requests_running_count", "sequences in the batch"),
-            ("requests_waiting_count", "in the queue"),
-            ("requests_per_s", "answered"),
-            ("requests_failed_per_s", "that ended in an error"),
-            ("kv_cache_frac", "of the key-value cache in use"),
-            ("prefix_hit_frac", "of prompt tokens found in the cache"),
-            ("preemptions_per_s", "sequences thrown out of the batch"),
-            ("input_tokens_per_s", "read"),
-            ("output_tokens_per_s", "written"),
-            ("max_sequences_count", "that the engine may run at once"),
-            ("ttft_mean_s", "to the first token"),
-            ("tpot_mean_s", "per later token"),
-            ("e2e_mean_s", "whole request"),
-            ("wait_mean_s", "in the queue"),
-            ("load_mean_s", "to load a model or an adapter"),
-            ("step_s", "one training step or iteration"),
-            ("samples_per_s", "of a training job"),
-        ),
-        *_words(
-            "cluster",
-            ("allocated_frac", "of all accelerators, given to jobs"),
-            ("allocated_count", "accelerators given to jobs"),
-            ("idle_count", "accelerators not given to jobs"),
-            ("total_count", "accelerators"),
-            ("pending_count", "accelerators that waiting jobs ask for"),
-            ("submitted_count", "accelerators that newly submitted jobs ask for"),
-            ("active_nodes_count", "nodes that run something"),
-            ("total_nodes_count", "nodes"),
-            ("replicas_count", "of a service"),
-            ("available_count", "instances that a market could give"),
-            ("jobs_running_count", "jobs, not accelerators"),
-            ("jobs_pending_count", "jobs, not accelerators"),
-            ("jobs_submitted_per_s", "new jobs"),
-            ("jobs_failed_per_s", "jobs that ended in an error"),
-            ("share_used_ratio", "of an account's fair share"),
-        ),
-    )
+# The vocabulary that every reader translates into: a name ends in its unit; what it tells.
+METRICS = {
+    row["metric"]: row["what"] for row in packaged_rows("gpuplan.domain", "data/metrics.csv")
 }
-HISTOGRAMS = ("ttft_s", "tpot_s", "e2e_s", "wait_s", "input_tokens", "output_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +75,7 @@ def _middle(values: Floats) -> float:
 class Histogram:
     """Counts by upper bound over time: increments since the sample before, not totals."""
 
-    metric: str  # of HISTOGRAMS
+    metric: str  # ttft_s, tpot_s, e2e_s, wait_s, input_tokens or output_tokens
     subject: int
     at_s: Floats
     upper: Floats  # bounds of the buckets, the last one infinite; in the metric's unit
