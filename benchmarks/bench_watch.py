@@ -16,8 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from gpuplan.domain.telemetry.monitoring import ServerAccess
-from gpuplan.domain.telemetry.watching import WatchRequest
+from gpuplan.domain.telemetry.monitoring import ServerAccess, WatchRequest
 from gpuplan.server.watch import Watch
 from integration.prometheus_server import Exporter, Prometheus
 

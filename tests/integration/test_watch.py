@@ -15,8 +15,11 @@ pytest.importorskip("prometheus_client")
 from prometheus_client.parser import text_string_to_metric_families  # noqa: E402
 
 from gpuplan import api  # noqa: E402
-from gpuplan.domain.telemetry.monitoring import ServerAccess  # noqa: E402
-from gpuplan.domain.telemetry.watching import WatchPoint, WatchRequest  # noqa: E402
+from gpuplan.domain.telemetry.monitoring import (  # noqa: E402
+    ServerAccess,
+    WatchPoint,
+    WatchRequest,
+)
 from gpuplan.errors import InputError  # noqa: E402
 from gpuplan.server.state import read_state, write_state  # noqa: E402
 from gpuplan.server.watch import STALE_LOOKS, Watch, serve  # noqa: E402

@@ -40,9 +40,8 @@ if TYPE_CHECKING:
     from gpuplan.domain.system.check import SystemCheck
     from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest, Diagnosis
     from gpuplan.domain.telemetry.forecast import ForecastRequest, Outlook
-    from gpuplan.domain.telemetry.monitoring import LiveSource, ServerAccess, TimeWindow
+    from gpuplan.domain.telemetry.monitoring import LiveSource, ServerAccess, TimeWindow, TopFrame
     from gpuplan.domain.telemetry.replan import Replanned, ReplanRequest
-    from gpuplan.domain.telemetry.top import TopFrame
     from gpuplan.domain.traffic.drawn import LoadSource
     from gpuplan.domain.traffic.stream import PrefixBlocks, Requests
     from gpuplan.domain.traffic.trace import TraceQuery

@@ -5,8 +5,8 @@ from functools import cache
 
 from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.model.network import Checkpoint, Embedding, LayerStack, Model
+from gpuplan.domain.model.other import VisionNetwork
 from gpuplan.domain.model.precision import FORMATS
-from gpuplan.domain.model.vision import VisionNetwork
 
 # Of the benchmark of timm, and entered by hand: detectors and SAM's image encoders.
 TABLES = (("gpuplan.catalog", "data/timm.csv"), ("gpuplan.catalog", "data/networks.csv"))

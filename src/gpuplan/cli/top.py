@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from gpuplan.domain.columns import Floats
-    from gpuplan.domain.telemetry.top import TopFrame
+    from gpuplan.domain.telemetry.monitoring import TopFrame
 
 SCREEN = "Screen"
 Source = Annotated[str, arg("Telemetry file, or the URL of a Prometheus server.")]

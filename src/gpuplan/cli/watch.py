@@ -70,7 +70,7 @@ def watch(options: WatchOptions) -> None:
         url = server_access(options.url).public_url
         typer.echo(api.autoscaler_manifest(kind, target=target, server=url), nl=False)
         return
-    from gpuplan.domain.telemetry.watching import WatchRequest
+    from gpuplan.domain.telemetry.monitoring import WatchRequest
     from gpuplan.server.watch import Watch, run
     from gpuplan.units import MS
 

@@ -11,8 +11,8 @@ from gpuplan.demand.lengths import empirical_lengths
 from gpuplan.demand.scale import merged
 from gpuplan.demand.streams import require_positive, stream
 from gpuplan.domain.columns import Floats, Ints, floats
-from gpuplan.domain.traffic.mix import Client, ClientMix, LengthWindow
 from gpuplan.domain.traffic.stream import Requests, requests_of
+from gpuplan.domain.traffic.trace import Client, ClientMix, LengthWindow
 from gpuplan.errors import InputError, one
 
 MILD_CV = 0.05  # Assumption: arrivals more regular than this are drawn with this CV

@@ -14,8 +14,8 @@ from gpuplan.demand.profile import growth_ratio, hourly_weights
 from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.plan.sizing import HourLoads, Periods
 from gpuplan.domain.scenario.demand import Growth, LoadStep
-from gpuplan.domain.traffic.load import LoadSummary
 from gpuplan.domain.traffic.stream import Requests
+from gpuplan.domain.traffic.trace import LoadSummary
 from gpuplan.errors import InputError, one
 from gpuplan.units import HOUR, HOURS_PER_WEEK, MINUTE, MONTH, MONTHS_PER_YEAR
 

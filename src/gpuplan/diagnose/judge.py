@@ -24,7 +24,6 @@ from gpuplan.diagnose.service import service_of, with_replicas
 from gpuplan.diagnose.waste import quality_of, reclaims, team_use, waste_of
 from gpuplan.domain.columns import floats
 from gpuplan.domain.hardware.devices import MigProfile
-from gpuplan.domain.telemetry.buckets import quantile, summed
 from gpuplan.domain.telemetry.diagnosis import (
     BandEdges,
     DeviceFacts,
@@ -36,6 +35,7 @@ from gpuplan.domain.telemetry.diagnosis import (
     UseFigures,
     Verdict,
 )
+from gpuplan.domain.telemetry.digest import quantile, summed
 from gpuplan.domain.telemetry.figures import Packing, ServiceFigures, WorkDone
 from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.units import HOURS_PER_MONTH

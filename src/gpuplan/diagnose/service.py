@@ -8,8 +8,8 @@ import numpy as np
 
 from gpuplan.diagnose.features import DeviceView, EngineView, window_means
 from gpuplan.domain.columns import Floats, floats
-from gpuplan.domain.telemetry.buckets import quantile, summed
 from gpuplan.domain.telemetry.diagnosis import DeviceFacts, ModelFacts, Verdict
+from gpuplan.domain.telemetry.digest import quantile, summed
 from gpuplan.domain.telemetry.figures import (
     Backlog,
     ServiceFigures,

@@ -9,8 +9,8 @@ from gpuplan.diagnose.bands import band_of
 from gpuplan.diagnose.features import name_of
 from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.diagnosis import BandEdges, Verdict
+from gpuplan.domain.telemetry.monitoring import TopDevice, TopEngine, TopFrame
 from gpuplan.domain.telemetry.observation import Series, Telemetry
-from gpuplan.domain.telemetry.top import TopDevice, TopEngine, TopFrame
 
 N_TRAIL = 40
 N_ROWS = 64

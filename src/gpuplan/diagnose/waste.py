@@ -20,8 +20,8 @@ from gpuplan.diagnose.rules.fleet import (
     held_bytes,
     is_idle,
 )
-from gpuplan.domain.telemetry.buckets import summed
 from gpuplan.domain.telemetry.diagnosis import Quality, Reclaim, TeamUse, Waste
+from gpuplan.domain.telemetry.digest import summed
 from gpuplan.domain.telemetry.observation import Series, Telemetry
 from gpuplan.units import HOUR, HOURS_PER_MONTH
 

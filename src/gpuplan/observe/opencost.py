@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from gpuplan.domain.money.actual import ActualCost
+from gpuplan.domain.money.statement import ActualCost
 from gpuplan.errors import InputError, one
 from gpuplan.observe.guard import guarded, json_document
 from gpuplan.units import HOUR, MINUTE

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpuplan.domain.telemetry.buckets import quantile, summed
+from gpuplan.domain.telemetry.digest import quantile, summed
 from gpuplan.domain.telemetry.observation import Histogram, Series, Telemetry
 from gpuplan.domain.telemetry.replan import Observed
 

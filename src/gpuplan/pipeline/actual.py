@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gpuplan.domain.money.actual import ActualComparison
+from gpuplan.domain.money.statement import ActualComparison
 from gpuplan.inputs.plan_file import read_plan
 from gpuplan.inputs.scenario.read import scenario_from_dict
 from gpuplan.observe.opencost import read_opencost

@@ -5,9 +5,8 @@ from pathlib import Path
 
 from gpuplan.diagnose.top import frame_at, headline, moments, until
 from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
-from gpuplan.domain.telemetry.monitoring import ServerAccess, TimeWindow
+from gpuplan.domain.telemetry.monitoring import ServerAccess, TimeWindow, TopFrame
 from gpuplan.domain.telemetry.observation import Telemetry
-from gpuplan.domain.telemetry.top import TopFrame
 from gpuplan.errors import InputError, one
 from gpuplan.observe.prometheus_live import read_prometheus
 from gpuplan.observe.read import read_telemetry

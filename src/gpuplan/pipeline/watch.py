@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from gpuplan.diagnose.features import engine_views
 from gpuplan.diagnose.replicas import recommended_replicas
 from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
-from gpuplan.domain.telemetry.monitoring import TimeWindow
-from gpuplan.domain.telemetry.watching import WatchPoint, WatchReading, WatchRequest
+from gpuplan.domain.telemetry.monitoring import TimeWindow, WatchPoint, WatchReading, WatchRequest
 from gpuplan.observe.prometheus_live import read_prometheus
 from gpuplan.pipeline.diagnose import diagnose
 from gpuplan.studies.monitoring.watch import expected, remembered, waste_usd_per_h

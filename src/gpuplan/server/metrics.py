@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from gpuplan.domain.telemetry.diagnosis import Diagnosis
-from gpuplan.domain.telemetry.watching import WatchReading
+from gpuplan.domain.telemetry.monitoring import WatchReading
 from gpuplan.errors import InputError, one
 
 if TYPE_CHECKING:

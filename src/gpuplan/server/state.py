@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuplan.domain.telemetry.watching import WatchPoint
+from gpuplan.domain.telemetry.monitoring import WatchPoint
 from gpuplan.files import write_file
 
 VERSION = 1

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuplan import api
-from gpuplan.domain.telemetry.watching import WatchPoint, WatchReading, WatchRequest
+from gpuplan.domain.telemetry.monitoring import WatchPoint, WatchReading, WatchRequest
 from gpuplan.errors import InputError, PlannerError, one
 from gpuplan.server.metrics import library, registry_of
 from gpuplan.server.state import read_state, write_state

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from gpuplan.cli.top import HEAD_ROWS, _screen
 from gpuplan.domain.columns import floats
-from gpuplan.domain.telemetry.top import TopDevice, TopEngine, TopFrame
+from gpuplan.domain.telemetry.monitoring import TopDevice, TopEngine, TopFrame
 
 
 def frame(n_devices: int, n_engines: int, name: str = "node-007 gpu {}") -> TopFrame:

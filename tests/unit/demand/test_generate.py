@@ -10,7 +10,7 @@ from gpuplan.demand.statistics import counts, gap_cv
 from gpuplan.domain.columns import floats, ints
 from gpuplan.domain.ranges import exactly
 from gpuplan.domain.scenario.demand import Arrivals, RequestShape, TokenLengths
-from gpuplan.domain.traffic.mix import Client, ClientMix, LengthWindow
+from gpuplan.domain.traffic.trace import Client, ClientMix, LengthWindow
 from gpuplan.errors import InputError
 from gpuplan.units import MONTH
 

@@ -15,8 +15,8 @@ from gpuplan.diagnose.phases import node_phases
 from gpuplan.diagnose.score import score
 from gpuplan.diagnose.waste import f_beta
 from gpuplan.domain.columns import floats
-from gpuplan.domain.telemetry.buckets import quantile
 from gpuplan.domain.telemetry.diagnosis import BandEdges, DiagnoseRequest, ScoreLimits
+from gpuplan.domain.telemetry.digest import quantile
 from gpuplan.observe.read import read_telemetry, read_text
 from gpuplan.pipeline.diagnose import diagnose
 from gpuplan.report.telemetry.autoscaler import reclaim_patches

@@ -6,7 +6,7 @@ import pytest
 
 from fakes import models
 from gpuplan.domain.requests.requests import TrainingRequest
-from gpuplan.domain.training.fit import TrainingJob
+from gpuplan.domain.training.run import TrainingJob
 from gpuplan.domain.training.setup import ParallelLayout
 from gpuplan.errors import InputError
 from gpuplan.performance.memory.training.fit import measure_training, suggest_training

@@ -13,8 +13,7 @@ import pytest
 pytest.importorskip("httpx")
 pytest.importorskip("prometheus_client")
 
-from gpuplan.domain.telemetry.monitoring import ServerAccess
-from gpuplan.domain.telemetry.watching import WatchPoint, WatchRequest
+from gpuplan.domain.telemetry.monitoring import ServerAccess, WatchPoint, WatchRequest
 from gpuplan.errors import InputError
 from gpuplan.server import watch as watching
 from gpuplan.server.watch import MAX_THREADS, STALE_LOOKS, Watch, serve

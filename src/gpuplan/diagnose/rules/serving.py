@@ -11,8 +11,8 @@ import numpy as np
 
 from gpuplan.diagnose.features import EngineView, window_means
 from gpuplan.diagnose.finding import Finding, percent, seen
-from gpuplan.domain.telemetry.buckets import quantile, summed
 from gpuplan.domain.telemetry.diagnosis import Evidence
+from gpuplan.domain.telemetry.digest import quantile, summed
 from gpuplan.domain.telemetry.observation import Series, Telemetry
 
 WINDOW_S = 30.0

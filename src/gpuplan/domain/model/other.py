@@ -1,4 +1,7 @@
-"""A network that is no language model, as its work per batch; and what turns work into time."""
+"""A network that is no language model, as its work per batch; and what turns work into time.
+
+Image networks by their figures: what a roofline needs, without their layers.
+"""
 
 from typing import Literal
 
@@ -6,6 +9,19 @@ from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.result import Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisionNetwork:
+    """An image network at one input size."""
+
+    name: str
+    n_params: int
+    flop_per_sample: float  # one forward pass: two per multiply-add
+    activation_elements: int  # outputs of all convolutions and matrices of one image
+    image_px: int  # side of the square input
+    source: str = ""
+
 
 # vision: CNN and ViT; encoder: BERT-like; denoiser: diffusion transformers.
 NetworkKind = Literal["vision", "vision-training", "vision-cpu", "encoder", "denoiser"]

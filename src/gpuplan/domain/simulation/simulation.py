@@ -18,7 +18,7 @@ from gpuplan.domain.simulation.outcome import (
     SloTargets,
     StreamedOutcome,
 )
-from gpuplan.domain.traffic.load import LoadSummary
+from gpuplan.domain.traffic.trace import LoadSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,56 @@
-"""How to reach a monitoring server, and what stretch of time to ask for."""
+"""How to reach a monitoring server, and what stretch of time to ask for.
+
+One moment of a fleet, for a screen.
+
+What a watch over a running fleet asks for, finds, and keeps between two looks.
+"""
 
 from urllib.parse import urlsplit, urlunsplit
 
+from gpuplan.domain.columns import Floats
 from gpuplan.domain.noun import dataclass
+from gpuplan.domain.telemetry.diagnosis import Diagnosis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopDevice:
+    """One device now, and its last stretch of use; None is not measured."""
+
+    name: str
+    team: str
+    band: str
+    use_frac: float | None
+    sm_frac: float | None
+    tensor_frac: float | None
+    memory_frac: float | None
+    power_w: float | None
+    heat_c: float | None  # of the chip
+    trail_frac: Floats  # the last samples of use, oldest first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopEngine:
+    """One engine now."""
+
+    name: str
+    n_running: float | None
+    n_waiting: float | None
+    cache_frac: float | None
+    output_tokens_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopFrame:
+    """The screen's content."""
+
+    source: str
+    at_s: float
+    devices: tuple[TopDevice, ...]
+    engines: tuple[TopEngine, ...]
+    mean_frac: float | None
+    peak_frac: float | None
+    headline: str  # the gravest verdict so far
+    n_devices: int  # all, also those not listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +106,41 @@ class LiveSource:
 
     access: ServerAccess
     window: TimeWindow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchRequest:
+    """Where to look, how far back, how often."""
+
+    access: ServerAccess
+    look_back_s: float = 1800.0
+    step_s: float = 30.0
+    every_s: float = 60.0
+    usd_per_h: float | None = None
+    ttft_limit_s: float | None = None
+    trigger_frac: float = 0.85
+    cache_target_frac: float = 0.80  # of the key-value cache: beyond it the cliff is near
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchPoint:
+    """One hour of the past, kept for the forecast."""
+
+    at_s: float
+    n_demand: float  # mean of the hour, in the unit of the metric below
+    metric: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchReading:
+    """What one look found."""
+
+    at_s: float
+    diagnosis: Diagnosis
+    n_replicas: int
+    n_recommended: int
+    reason: str
+    trigger_in_s: float | None  # None: not in sight
+    n_peak_expected: float | None  # demand at its highest in the coming day
+    waste_usd_per_h: float | None
+    metric: str = ""  # of demand

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuplan.domain.columns import Floats, floats, ints
-from gpuplan.domain.traffic.mix import Client, ClientMix, LengthWindow
+from gpuplan.domain.traffic.trace import Client, ClientMix, LengthWindow
 from gpuplan.inputs.traces.clock import numbers
 from gpuplan.inputs.traces.parquet_trace import broken, polars
 from gpuplan.inputs.traces.rows import Findings

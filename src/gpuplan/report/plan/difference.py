@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
-from gpuplan.domain.money.actual import ActualComparison, CostRow
+from gpuplan.domain.money.statement import ActualComparison, CostRow
 from gpuplan.domain.plan.answer import Answer, PlannedPool
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.telemetry.replan import Replanned

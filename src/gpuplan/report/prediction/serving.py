@@ -8,8 +8,8 @@ Two measured runs as a sheet: figures that moved, and the versions that moved wi
 from collections.abc import Iterator
 from math import ceil
 
-from gpuplan.domain.calibration.compared import RunComparison
 from gpuplan.domain.calibration.constants import HERE
+from gpuplan.domain.calibration.runs import RunComparison
 from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.inference.prediction import (
     OVERLOAD_FRAC,

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from math import isinf
 
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.domain.training.fit import TrainingFit
-from gpuplan.domain.training.run import RunForecast
+from gpuplan.domain.training.run import RunForecast, TrainingFit
 from gpuplan.domain.training.scaling import ScaleCurve, ScalePoint
 from gpuplan.domain.training.time import Goodput
 from gpuplan.report.document import Document, pick, pick_each, plain, result_sheet

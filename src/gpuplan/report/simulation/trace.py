@@ -7,8 +7,8 @@ import numpy as np
 
 from gpuplan.domain.columns import Ints
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.domain.traffic.load import LoadSummary
 from gpuplan.domain.traffic.stream import Requests
+from gpuplan.domain.traffic.trace import LoadSummary
 from gpuplan.report.document import pick, result_sheet
 from gpuplan.report.formats import plural, span
 

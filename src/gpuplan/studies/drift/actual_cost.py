@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpuplan.domain.money.actual import ActualComparison, ActualCost, CostRow
+from gpuplan.domain.money.statement import ActualComparison, ActualCost, CostRow
 from gpuplan.domain.plan.answer import Answer, ChosenPlan
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.scenario.scenario import Scenario

@@ -6,7 +6,7 @@ from math import isfinite
 from pathlib import Path
 
 from gpuplan.csv_rows import read_csv_rows
-from gpuplan.domain.calibration.compared import FingerprintChange, MetricChange, RunComparison
+from gpuplan.domain.calibration.runs import FingerprintChange, MetricChange, RunComparison
 from gpuplan.errors import InputError, Problem, ViolationError, one
 
 MEASURED = "measured_"

@@ -6,8 +6,8 @@ from dataclasses import replace
 from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.diagnosis import Diagnosis
 from gpuplan.domain.telemetry.forecast import DemandSeries
+from gpuplan.domain.telemetry.monitoring import WatchPoint
 from gpuplan.domain.telemetry.observation import Telemetry
-from gpuplan.domain.telemetry.watching import WatchPoint
 from gpuplan.forecast.orders import seconds_until, trend_of, weekly_peaks
 from gpuplan.forecast.predict import forecast
 from gpuplan.observe.demand import DEMAND, demand_series

@@ -18,8 +18,7 @@ from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.vision import vision_named, vision_networks
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.model.network import Model
-from gpuplan.domain.model.other import NetworkForecast, NetworkKind, NetworkWork
-from gpuplan.domain.model.vision import VisionNetwork
+from gpuplan.domain.model.other import NetworkForecast, NetworkKind, NetworkWork, VisionNetwork
 from gpuplan.domain.provenance import Assumption, Estimate, assume
 from gpuplan.domain.requests.requests import NetworkRequest
 from gpuplan.errors import InputError, one

@@ -8,7 +8,7 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.requests.requests import StepSchedule, TrainingRequest
-from gpuplan.domain.training.fit import TrainingFit, TrainingJob
+from gpuplan.domain.training.run import TrainingFit, TrainingJob
 from gpuplan.domain.training.setup import ParallelLayout, TrainingSetup
 from gpuplan.errors import InputError, one
 from gpuplan.performance.memory.training.fit import measure_training, suggest_training

@@ -15,7 +15,7 @@ from gpuplan.calibration.training.constants import constants_of, read_calibratio
 from gpuplan.calibration.training.rows import TrainingRow
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.model.layers import Experts
-from gpuplan.domain.training.fit import LIKELY_FRAC
+from gpuplan.domain.training.run import LIKELY_FRAC
 from gpuplan.domain.training.setup import (
     ParallelLayout,
     Recompute,

@@ -6,7 +6,7 @@ import pytest
 
 from fakes.plans import answer
 from fakes.results import column, titled
-from gpuplan.domain.money.actual import ActualComparison, CostRow
+from gpuplan.domain.money.statement import ActualComparison, CostRow
 from gpuplan.domain.plan.comparison import Calendar, CalendarRow, TradeRow
 from gpuplan.report.plan.comparison import explain_sheet
 from gpuplan.report.plan.details import calendar_table, trade_table

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from fakes.results import column, prediction, titled
-from gpuplan.domain.calibration.compared import FingerprintChange, MetricChange, RunComparison
-from gpuplan.domain.inference.variants import (
+from gpuplan.domain.calibration.runs import FingerprintChange, MetricChange, RunComparison
+from gpuplan.domain.inference.fit import (
     AcceleratorRanking,
     PrecisionComparison,
     PrecisionRow,

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from fakes.plans import answer
-from gpuplan.domain.money.actual import ActualCost
+from gpuplan.domain.money.statement import ActualCost
 from gpuplan.studies.drift.actual_cost import compare_costs
 from gpuplan.units import HOUR, MONTH
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fakes.telemetry import Scene
-from gpuplan.domain.telemetry.watching import WatchPoint
+from gpuplan.domain.telemetry.monitoring import WatchPoint
 from gpuplan.studies.monitoring.watch import KEPT_HOURS, expected, remembered
 from gpuplan.units import DAY, HOUR
 

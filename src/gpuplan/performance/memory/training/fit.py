@@ -6,7 +6,7 @@ from dataclasses import replace
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.serving import Suggestion
 from gpuplan.domain.provenance import Estimate
-from gpuplan.domain.training.fit import TrainingFit, TrainingJob
+from gpuplan.domain.training.run import TrainingFit, TrainingJob
 from gpuplan.performance.memory.suggestions import (
     N_OTHER_ACCELERATORS,
     Change,
