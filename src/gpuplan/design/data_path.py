@@ -36,7 +36,6 @@ def demand_of(
         bytes_per_s=rate,
         operations_per_s=reads,
         open_operations_per_s=missed / path.n_samples_per_file,
-        is_random=is_random,
     )
 
 

@@ -61,7 +61,6 @@ def test_meanings_stand_side_by_side():
     assert account.operational_of("location", "marginal").emitted_kg == pytest.approx(840.0)
     assert account.operational_of("market", "average").emitted_kg == 0.0
     assert account.operational_of("market", "marginal") is None
-    assert account.total_kg("market", "marginal") is None
 
 
 def test_embodied_is_a_range_over_life():
@@ -76,8 +75,6 @@ def test_embodied_is_a_range_over_life():
     account = account_of(energy, embodied=embodied_kg(hardware, YEAR_S))
     assert account.embodied_kg.low == pytest.approx((8 * 164 + 1000) / 4)
     assert account.embodied_kg.high == pytest.approx((8 * 575 + 5700) / 4)
-    total = account.total_kg("market", "average")
-    assert total.high == pytest.approx(account.embodied_kg.high)
 
 
 def test_water_is_of_the_machines_energy():

@@ -140,7 +140,6 @@ def test_what_others_take_off_says_nothing_of_this_cloud():
 def test_spot_is_at_worst_the_on_demand_price():
     rate = rate_of(OFFER, "spot")
     assert rate.price_usd_per_h == Range(low=20.0, mid=20.0, high=55.04)
-    assert rate.can_be_taken_away
 
 
 def effective(lost_s, per_s, n=1):

@@ -48,7 +48,6 @@ def test_equal_monthly_cost_and_break_even_use():
     assert equal_monthly_usd(own) == pytest.approx(10_565.28, abs=0.01)
     found = break_even(own, rent_usd_per_accelerator_h=2.50, n_accelerators=8)
     assert found.utilization_ratio == pytest.approx(0.7236, abs=5e-5)
-    assert found.own_usd_per_used_h(0.60) == pytest.approx(3.02, abs=0.005)
     assert found.is_reachable
     at_break_even = rented(found.utilization_ratio)
     assert npv_usd(own) == pytest.approx(npv_usd(at_break_even), abs=1.0)

@@ -93,7 +93,6 @@ def demand(rate: float, reads: float) -> DataDemand:
         bytes_per_s=rate,
         operations_per_s=reads,
         open_operations_per_s=0.0,
-        is_random=True,
     )
 
 

@@ -1,10 +1,6 @@
 """A link between ranks as collective formulas see it: what a rank can send, what a step costs."""
 
-from typing import Literal
-
 from gpuplan.domain.noun import dataclass
-
-Algorithm = Literal["ring", "tree", "switch", "direct"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +53,6 @@ class LinkModel:
     def alpha_s(self) -> float:
         """Latency of one step."""
         return self.ring.alpha_s
-
-    @property
-    def algorithms(self) -> frozenset[Algorithm]:
-        """What an all-reduce may choose from."""
-        names: dict[Algorithm, bool] = {
-            "ring": True,
-            "tree": self.has_tree,
-            "switch": self.switch is not None,
-            "direct": self.direct is not None,
-        }
-        return frozenset(name for name, is_there in names.items() if is_there)
 
     def line_bytes_per_s(self, n_ranks: int) -> float:
         """What one rank of a group can send: a mesh offers only the links to its members."""

@@ -14,11 +14,6 @@ class EnergyUse:
     machines_j: float
     facility_j: float
 
-    @property
-    def overhead_j(self) -> float:
-        """Cooling, conversion, light."""
-        return self.facility_j - self.machines_j
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationalCarbon:
@@ -57,15 +52,6 @@ class CarbonAccount:
             if (figure.boundary, figure.method) == (boundary, method):
                 return figure
         return None
-
-    def total_kg(self, boundary: Boundary, method: Method) -> Range | None:
-        """Operation in that meaning plus the embodied part, or None."""
-        found = self.operational_of(boundary, method)
-        if found is None:
-            return None
-        part = self.embodied_kg
-        kg = found.emitted_kg
-        return Range(low=kg + part.low, mid=kg + part.mid, high=kg + part.high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,11 +122,6 @@ class NodeRate:
         return self.purchase in ("reserved", "capacity_block", "owned")
 
     @property
-    def can_be_taken_away(self) -> bool:
-        """The seller may end it at short notice."""
-        return self.purchase == "spot" or bool(self.terms.interruptions_per_s)
-
-    @property
     def usd_per_accelerator_h(self) -> Range | None:
         """The price shared out over the accelerators; None without any."""
         n = self.node.n_accelerators

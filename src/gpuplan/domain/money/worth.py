@@ -27,10 +27,6 @@ class BreakEven:
     rent_usd_per_used_h: float
     is_reachable: bool
 
-    def own_usd_per_used_h(self, utilization_frac: float) -> float:
-        """What an hour that is used costs when the others stand idle."""
-        return self.own_usd_per_available_h / utilization_frac
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookYear:

@@ -56,12 +56,6 @@ class DataDemand:
     bytes_per_s: float  # read from storage, caches taken off
     operations_per_s: float  # reads; one for each sample that is a file of its own
     open_operations_per_s: float  # files opened: what the metadata service sees
-    is_random: bool
-
-    @property
-    def operation_bytes(self) -> float:
-        """Mean size of a read."""
-        return self.bytes_per_s / self.operations_per_s if self.operations_per_s else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

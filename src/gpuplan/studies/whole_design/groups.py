@@ -239,7 +239,7 @@ def _storage(
     if not read and not write:
         return
     nothing = {"samples_per_s": 0.0, "operations_per_s": 0.0, "open_operations_per_s": 0.0}
-    asked = demand or DataDemand(bytes_per_s=0.0, is_random=False, **nothing)
+    asked = demand or DataDemand(bytes_per_s=0.0, **nothing)
     wanted = replace(asked, bytes_per_s=read)
     for tier in tiers(judged.placement.catalog.storage, build.prices):
         yield choose_units(tier, wanted, held_bytes=held, write_bytes_per_s=write)
