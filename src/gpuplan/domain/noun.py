@@ -64,7 +64,7 @@ def _equip(cls: Any, *, is_compared: bool) -> None:
     if "__eq__" not in own:
         cls.__eq__ = _equality(values)
     if own.get("__hash__") is None:  # a class with its own equality loses its hash
-        cls.__hash__ = _hash(values)
+        cls.__hash__ = lambda self: hash(values(self))
 
 
 def _values_of(names: list[str]) -> Values:
@@ -83,10 +83,6 @@ def _equality(values: Values) -> Callable[[Any, object], Any]:
         return values(self) == values(other)
 
     return is_equal
-
-
-def _hash(values: Values) -> Callable[[Any], int]:
-    return lambda self: hash(values(self))
 
 
 def _refuse_set(self: Any, name: str, value: object) -> None:

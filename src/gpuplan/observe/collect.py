@@ -322,13 +322,9 @@ def is_blank(values: Floats) -> Mask:
 
 def is_impossible(metric: str, values: Floats) -> Mask:
     """Where no device can be in this state, for a metric of the vocabulary; NaN is not wrong."""
-    unit = next((u for u in ("bytes_per_s", *_MOST) if _ends(metric, u)), "")
+    unit = next((u for u in ("bytes_per_s", *_MOST) if metric.endswith("_" + u)), "")
     least, most = (_LEAST.get(unit, 0.0), _MOST[unit]) if unit else (0.0, math.inf)
     return (values < least) | (values > most)
-
-
-def _ends(metric: str, unit: str) -> bool:
-    return metric.endswith("_" + unit)
 
 
 def _filled(

@@ -159,7 +159,10 @@ def irregular_layers(shape: Shape) -> list[LayerGroup]:
     """One group per layer or part of it; none where the layers are regular."""
     if shape.model_type == "longcat_flash":
         return _doubled(shape)
-    return _searched(shape)
+    # `block_configs` names the parts of each layer [Puzzle].
+    return [
+        _irregular_layer(shape, block, i) for i, block in enumerate(shape.f.rows("block_configs"))
+    ]
 
 
 def _doubled(shape: Shape) -> list[LayerGroup]:
@@ -185,13 +188,6 @@ def _doubled(shape: Shape) -> list[LayerGroup]:
     )
     beside = LayerGroup(n_layers=1, feed_forward=experts)
     return [half, beside] * shape.n_layers
-
-
-def _searched(shape: Shape) -> list[LayerGroup]:
-    """`block_configs` names the parts of each layer [Puzzle]."""
-    return [
-        _irregular_layer(shape, block, i) for i, block in enumerate(shape.f.rows("block_configs"))
-    ]
 
 
 def _irregular_layer(shape: Shape, block: Fields, index: int) -> LayerGroup:

@@ -45,7 +45,7 @@ def encoder_parts(f: Fields, kind: str) -> tuple[Embedding, LayerStack, int | No
         bias=_bias(f, kind, traits),
         is_gated=traits.is_gated,
         norm_terms=traits.norm_terms,
-        n_kv_heads=_kv_heads(f, kind),
+        n_kv_heads=f.maybe("num_key_value_heads", least=1) if kind == "eurobert" else None,
         n_extra_params=hidden if kind in ("gte", "new") else 0,  # bias of the second matrix
     )
     other = _other(f, kind, traits, hidden=hidden, heads=heads)
@@ -55,10 +55,6 @@ def encoder_parts(f: Fields, kind: str) -> tuple[Embedding, LayerStack, int | No
         other -= (groups[0].n_layers - stored) * layers_of(block, 1).n_params
     stack = LayerStack(role="encoder", hidden_size=hidden, groups=groups, n_other_params=other)
     return _embedding(f, traits, hidden, context), stack, context
-
-
-def _kv_heads(f: Fields, kind: str) -> int | None:
-    return f.maybe("num_key_value_heads", least=1) if kind == "eurobert" else None
 
 
 def _bias(f: Fields, kind: str, traits: Encoder) -> str:

@@ -158,11 +158,7 @@ def _n_active(shape: Shape) -> int:
     config = shape.f.child("ffn_config")
     if config is not None and config.given("moe_top_k"):
         return config.count("moe_top_k")
-    return max((1, *shape.f.wholes(*ACTIVE))) if shape.f.raw(*ACTIVE)[1] else _missing(shape)
-
-
-def _missing(shape: Shape) -> int:
-    return shape.f.count(*ACTIVE)
+    return max((1, *shape.f.wholes(*ACTIVE))) if shape.f.raw(*ACTIVE)[1] else shape.f.count(*ACTIVE)
 
 
 def _expert_inner(shape: Shape) -> int:

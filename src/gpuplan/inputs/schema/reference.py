@@ -83,15 +83,11 @@ def _reference(name: str, root: type[Strict], note: str) -> str:
     ]
     seen: set[tuple[str, type[Strict]]] = set()
     for place, model in walk_models(root):
-        if (place, model) in seen or _is_spread(model):
+        if (place, model) in seen or set(model.model_fields) == {"low", "mid", "high"}:
             continue
         seen.add((place, model))
         parts += ["", *_section(place, model)]
     return "\n".join(parts) + "\n"
-
-
-def _is_spread(model: type[Strict]) -> bool:
-    return set(model.model_fields) == {"low", "mid", "high"}
 
 
 def _section(place: str, model: type[Strict]) -> Iterator[str]:

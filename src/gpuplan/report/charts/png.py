@@ -35,7 +35,7 @@ def _draw(axes: Axes, chart: Chart) -> None:
     for place, series in enumerate(chart.series):
         _series(axes, series, COLOURS[place % len(COLOURS)])
     axes.set_title(chart.title, fontsize=10, loc="left")
-    axes.set_xlabel(_below(chart), fontsize=9)
+    axes.set_xlabel("\n".join([chart.x.title, *textwrap.wrap(chart.note, N_NOTE)]), fontsize=9)
     axes.set_ylabel(chart.y.title, fontsize=9)
     axes.grid(visible=True, alpha=0.25)
     axes.tick_params(labelsize=8)
@@ -45,10 +45,6 @@ def _draw(axes: Axes, chart: Chart) -> None:
     axes.set_ylim(0, (1.2 if is_named else 1.08) * max([highest, *chart.top]) or 1.0)
     if is_named:
         axes.legend(fontsize=8, frameon=False, loc="upper left", ncols=len(chart.series))
-
-
-def _below(chart: Chart) -> str:
-    return "\n".join([chart.x.title, *textwrap.wrap(chart.note, N_NOTE)])
 
 
 def _series(axes: Axes, series: ChartSeries, colour: str) -> None:

@@ -36,7 +36,7 @@ def simulate_sheet(found: Run) -> Sheet:
     sheet = result_sheet(
         run_body(found),
         [*first, use_table(found.outcome, N_SHOWN_BINS)],
-        head=_head(found),
+        head=f"{_deployment(found)}: {served_words(found)}",
         remarks=[
             ("Overloaded:", overload_lines(found)),
             ("Too small:", rejection_lines(found)),
@@ -86,10 +86,6 @@ def _deployment(found: Run) -> str:
         f"{setup.layout.n_accelerators} {setup.accelerator.name}, "
         f"{setup.engine.name} {setup.engine.version}"
     )
-
-
-def _head(found: Run) -> str:
-    return f"{_deployment(found)}: {served_words(found)}"
 
 
 def served_words(found: Run) -> str:

@@ -19,7 +19,7 @@ def fabric_svg(plan: FabricPlan) -> str:
     rows: list[Row] = [("core", counts.n_core), ("spine", counts.n_spine), ("leaf", counts.n_leaf)]
     rows = [row for row in rows if row[1]] + [("nodes", counts.n_nodes)]
     cables = list(reversed(plan.runs))
-    parts = [_title(plan)]
+    parts = [label((20, 30), _caption(plan), size=16)]
     for level in range(len(rows) - 1):
         parts += _cables(rows[level], rows[level + 1], level=level, run=cables[level])
     for level, row in enumerate(rows):
@@ -34,10 +34,6 @@ def _caption(plan: FabricPlan) -> str:
         f"{plan.purpose} network: {counts.kind}, {counts.n_nodes} nodes with "
         f"{counts.n_ports_per_node} x {plan.port_bytes_per_s / GBIT:.0f} Gbit/s"
     )
-
-
-def _title(plan: FabricPlan) -> Element:
-    return label((20, 30), _caption(plan), size=16)
 
 
 def _foot(plan: FabricPlan, height: float) -> Element:

@@ -59,7 +59,7 @@ def owned_reach(inputs: PlanInputs, sizings: Sequence[Sizing]) -> OwnedReach | N
         if sized.capacity_per_s is not None
     ]
     best = max(found, key=lambda each: each.load_per_s, default=None)
-    if best is None or any(_is_enough(each) for each in found):
+    if best is None or any(each.sized.need.n_most(0) <= each.n_replicas for each in found):
         return None
     return best
 
@@ -71,10 +71,6 @@ def _may_split(workload: Workload) -> bool:
         return False
     arrivals = work.arrivals if isinstance(work, Serving) else None
     return arrivals is None or (arrivals.peak_requests_per_s is not None and not arrivals.trace)
-
-
-def _is_enough(reach: OwnedReach) -> bool:
-    return reach.sized.need.n_most(0) <= reach.n_replicas
 
 
 def _fitting(inputs: PlanInputs, sizing: Sizing, nodes: OwnedNodes) -> Iterator[tuple[Sized, int]]:

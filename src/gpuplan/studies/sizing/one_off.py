@@ -52,7 +52,7 @@ def _job(sized: Sized, amount: Amount, price: PriceOf, *, n_most: int | None) ->
         wall_s=wall,
         goodput=None,
         power_w=power and power.scaled(n),
-        remarks=_remarks(sized, amount, capacity, n),
+        remarks=(*sized.remarks, *_count_lines(amount, capacity, n)),
     )
 
 
@@ -81,10 +81,6 @@ def _n_replicas(
 
     least = min(usd(n) for n in found)
     return next(n for n in found if usd(n) <= least * (1 + TIE))
-
-
-def _remarks(sized: Sized, amount: Amount, capacity: Estimate, n: int) -> tuple[str, ...]:
-    return (*sized.remarks, *_count_lines(amount, capacity, n))
 
 
 def _count_lines(amount: Amount, capacity: Estimate, n: int) -> Iterator[str]:
