@@ -14,11 +14,11 @@ class Stack(NamedTuple):
     """Traits of one generation of training software."""
 
     name: str
-    attention: AttentionKernel
-    kernels: Kernels
-    has_sequence_parallel: bool
-    sharding: Sharding  # where nothing else is stated
-    gradient_bytes: float  # what is exchanged per gradient
+    attention: AttentionKernel = "flash"
+    kernels: Kernels = "eager"
+    has_sequence_parallel: bool = True
+    sharding: Sharding = "zero3"  # where nothing else is stated
+    gradient_bytes: float = 2.0  # what is exchanged per gradient
     overlaps_gradients: bool = True
     scatters_handover: bool = True
     flash: str = "fa2"  # generation of the attention kernel
@@ -29,101 +29,41 @@ class Stack(NamedTuple):
 
 
 SCRIPTS, COMPILER = "finetune", "xla"
+BEFORE_FLASH = Stack(
+    "megatron-2021",
+    attention="math",
+    kernels="fused",
+    has_sequence_parallel=False,
+    sharding="none",
+    overlaps_gradients=False,
+)
 STACKS = {
     stack.name: stack
     for stack in (
         # Megatron-LM before flash attention and sequence parallelism, its forks and NeMo of 2022.
-        Stack(
-            "megatron-2021",
-            "math",
-            "fused",
-            has_sequence_parallel=False,
-            sharding="none",
-            gradient_bytes=2.0,
-            overlaps_gradients=False,
-        ),
+        BEFORE_FLASH,
         # The same with DeepSpeed's pipeline, which hands whole activations over and adds 16-bit
         # gradients to 32-bit sums in a pass of its own: 12 bytes where a fused product moves 5.
-        Stack(
-            "megatron-deepspeed",
-            "math",
-            "fused",
-            has_sequence_parallel=False,
+        BEFORE_FLASH._replace(
+            name="megatron-deepspeed",
             sharding="zero1",
-            gradient_bytes=2.0,
-            overlaps_gradients=False,
             scatters_handover=False,
             accumulate_ratio=2.4,
         ),
         # Megatron Core with Transformer Engine: NeMo, Megatron-Bridge, MLPerf, MegaScale, Primus.
-        Stack(
-            "megatron",
-            "flash",
-            "fused",
-            has_sequence_parallel=True,
-            sharding="zero1",
-            gradient_bytes=2.0,
-            flash="vendor",
-            links="hidden",
-        ),
+        Stack("megatron", kernels="fused", sharding="zero1", flash="vendor", links="hidden"),
         # Fully sharded data parallel, operator by operator.
-        Stack(
-            "fsdp",
-            "flash",
-            "eager",
-            has_sequence_parallel=True,
-            sharding="zero3",
-            gradient_bytes=2.0,
-        ),
-        Stack(
-            "fsdp-compiled",
-            "flash",
-            "compiled",
-            has_sequence_parallel=True,
-            sharding="zero3",
-            gradient_bytes=4.0,
-        ),
+        Stack("fsdp"),
+        Stack("fsdp-compiled", kernels="compiled", gradient_bytes=4.0),
         # The same with the maker's own layers and attention: Transformer Engine inside PyTorch.
-        Stack(
-            "fsdp-fused",
-            "flash",
-            "fused",
-            has_sequence_parallel=True,
-            sharding="zero3",
-            gradient_bytes=2.0,
-            flash="vendor",
-        ),
+        Stack("fsdp-fused", kernels="fused", flash="vendor"),
         # Hybrid-sharded engines of the DeepSpeed kind with flash attention.
-        Stack(
-            "zero",
-            "flash",
-            "eager",
-            has_sequence_parallel=False,
-            sharding="zero1",
-            gradient_bytes=2.0,
-        ),
+        Stack("zero", has_sequence_parallel=False, sharding="zero1"),
         # Single-node fine-tuning scripts around modules:
         # every adapter brings kernels and modules of its own.
-        Stack(
-            SCRIPTS,
-            "flash",
-            "eager",
-            has_sequence_parallel=False,
-            sharding="zero3",
-            gradient_bytes=2.0,
-            host_ratio=3.0,
-        ),
+        Stack(SCRIPTS, has_sequence_parallel=False, host_ratio=3.0),
         # XLA: everything compiled, sharding by annotation.
-        Stack(
-            COMPILER,
-            "flash",
-            "compiled",
-            has_sequence_parallel=True,
-            sharding="zero3",
-            gradient_bytes=2.0,
-            flash="vendor",
-            links="hidden",
-        ),
+        Stack(COMPILER, kernels="compiled", flash="vendor", links="hidden"),
     )
 }
 MODERN_MEGATRON = re.compile(
