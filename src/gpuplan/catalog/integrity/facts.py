@@ -11,7 +11,7 @@ from gpuplan.catalog.load import tables_of
 from gpuplan.catalog.schema import QUANTITIES, UNITS, Kind, Quantity
 from gpuplan.domain.hardware.catalog import Catalog, Fact
 from gpuplan.domain.hardware.devices import ANNOUNCED
-from gpuplan.domain.system.findings import Finding
+from gpuplan.domain.system.findings import Finding, error, warning
 
 OLD_DAYS = 3 * 365
 SAME = 0.01  # below this two sources agree
@@ -65,12 +65,11 @@ def impossible_month(catalog: Catalog, today: date) -> Iterator[Finding]:
         if accelerator.is_announced:
             continue
         if not _MONTH.match(month) or month > f"{today:%Y-%m}":
-            yield Finding(
-                severity="error",
-                rule="impossible-month",
-                where=f"{accelerator.id}.launched",
-                what=month,
-                fix=f"write YYYY-MM, not after today, or {ANNOUNCED}",
+            yield error(
+                "impossible-month",
+                f"{accelerator.id}.launched",
+                month,
+                f"write YYYY-MM, not after today, or {ANNOUNCED}",
             )
 
 
@@ -79,12 +78,11 @@ def doubled_fact(catalog: Catalog) -> Iterator[Finding]:
     seen = Counter((f.item, f.quantity, f.value, f.source, f.note) for f in _facts(catalog))
     for (item, quantity, value, source, _), n in seen.items():
         if n > 1:
-            yield Finding(
-                severity="error",
-                rule="doubled-fact",
-                where=f"{item}.{quantity}",
-                what=f"{value} from {source} stands {n} times",
-                fix="keep one line",
+            yield error(
+                "doubled-fact",
+                f"{item}.{quantity}",
+                f"{value} from {source} stands {n} times",
+                "keep one line",
             )
 
 
@@ -93,12 +91,11 @@ def not_one_preferred(catalog: Catalog) -> Iterator[Finding]:
     preferred = Counter((f.item, f.quantity) for f in _facts(catalog) if f.preferred)
     for item, quantity in dict.fromkeys((f.item, f.quantity) for f in _facts(catalog)):
         if preferred[item, quantity] != 1:
-            yield Finding(
-                severity="error",
-                rule="not-one-preferred",
-                where=f"{item}.{quantity}",
-                what=f"{preferred[item, quantity]} preferred lines",
-                fix="prefer exactly one",
+            yield error(
+                "not-one-preferred",
+                f"{item}.{quantity}",
+                f"{preferred[item, quantity]} preferred lines",
+                "prefer exactly one",
             )
 
 
@@ -118,22 +115,10 @@ def incomplete_item(catalog: Catalog) -> Iterator[Finding]:
     kinds = tables_of(catalog).kinds
     for item, facts in catalog.facts.items():
         if item not in kinds:
-            yield Finding(
-                severity="error",
-                rule="incomplete-item",
-                where=item,
-                what="of no kind",
-                fix="add a fact `kind`",
-            )
+            yield error("incomplete-item", item, "of no kind", "add a fact `kind`")
             continue
         for problem in missing(item, facts, kind=kinds[item]):
-            yield Finding(
-                severity="error",
-                rule="incomplete-item",
-                where=problem.where,
-                what=problem.what,
-                fix=problem.fix,
-            )
+            yield error("incomplete-item", problem.where, problem.what, problem.fix)
 
 
 def unsound_source(catalog: Catalog, today: date) -> Iterator[Finding]:
@@ -147,20 +132,15 @@ def unsound_source(catalog: Catalog, today: date) -> Iterator[Finding]:
         except ValueError:
             age_days = -1
         if not source.title or age_days < 0:
-            yield Finding(
-                severity="error",
-                rule="unsound-source",
-                where=where,
-                what=f"title {source.title!r}, retrieved {source.retrieved!r}",
-                fix="give a title and a past ISO date",
+            yield error(
+                "unsound-source",
+                where,
+                f"title {source.title!r}, retrieved {source.retrieved!r}",
+                "give a title and a past ISO date",
             )
         elif age_days > OLD_DAYS:
-            yield Finding(
-                severity="warning",
-                rule="unsound-source",
-                where=where,
-                what=f"retrieved {age_days} days ago",
-                fix="look it up again",
+            yield warning(
+                "unsound-source", where, f"retrieved {age_days} days ago", "look it up again"
             )
 
 
@@ -186,6 +166,4 @@ def _number(text: str) -> float | None:
 
 
 def _error(rule: str, fact: Fact, what: str, fix: str) -> Finding:
-    return Finding(
-        severity="error", rule=rule, where=f"{fact.item}.{fact.quantity}", what=what, fix=fix
-    )
+    return error(rule, f"{fact.item}.{fact.quantity}", what, fix)

@@ -12,7 +12,7 @@ from gpuplan.catalog.integrity.ratios import (
 )
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import Accelerator, AcceleratorId, Server
-from gpuplan.domain.system.findings import Finding, Severity
+from gpuplan.domain.system.findings import Finding, Severity, error, warning
 from gpuplan.units import GB, GIB, TFLOP
 
 VECTORS_ONLY = ("Apple",)  # makers whose GPUs have no matrix units
@@ -69,7 +69,7 @@ def dense_ratio(catalog: Catalog) -> Iterator[Finding]:
             expected = KNOWN_RATIOS.get((_root(accelerator.id, models), precision), usual)
             found = peaks.get(precision, expected * base) / base
             if abs(found / expected - 1) > RATIO_TOLERANCE:
-                yield _finding(
+                yield error(
                     "dense-ratio",
                     f"{accelerator.id}.peak_{precision}",
                     f"{found:.3g} times the 16-bit peak, {expected:g} expected",
@@ -87,7 +87,7 @@ def vector_rate(catalog: Catalog) -> Iterator[Finding]:
             if precision in peaks and "fp32" in peaks:
                 gain = peaks[precision] / peaks["fp32"]
                 if gain < TENSOR_GAIN:
-                    yield _finding(
+                    yield error(
                         "vector-rate",
                         f"{accelerator.id}.peak_{precision}",
                         f"only {gain:.2f} times fp32",
@@ -104,7 +104,7 @@ def ceiling_above_peak(catalog: Catalog) -> Iterator[Finding]:
             continue
         share = float(fact.value) * TFLOP / peak
         if not CEILING[0] <= share <= CEILING[1]:
-            yield _finding(
+            yield error(
                 "ceiling-above-peak",
                 f"{accelerator.id}.peak_bf16",
                 f"best measured product is {share:.0%} of it",
@@ -121,12 +121,12 @@ def balance(catalog: Catalog) -> Iterator[Finding]:
             continue
         found = peak / accelerator.memory.bytes_per_s
         if not FLOP_PER_BYTE[0] <= found <= FLOP_PER_BYTE[1]:
-            yield _finding(
-                "balance",
-                f"{accelerator.id}.memory_bandwidth",
-                f"{found:.0f} flop per byte",
-                "check peak and bandwidth",
+            yield Finding(
                 severity="error" if not accelerator.is_cpu else "note",
+                rule="balance",
+                where=f"{accelerator.id}.memory_bandwidth",
+                what=f"{found:.0f} flop per byte",
+                fix="check peak and bandwidth",
             )
 
 
@@ -135,7 +135,7 @@ def memory_order(catalog: Catalog) -> Iterator[Finding]:
     for accelerator in catalog.accelerators.values():
         memory = accelerator.memory
         if not memory.visible_bytes < memory.driver_bytes <= memory.marketed_bytes:
-            yield _finding(
+            yield error(
                 "memory-order",
                 f"{accelerator.id}.memory",
                 f"visible {memory.visible_bytes / GIB:.2f}, "
@@ -144,7 +144,7 @@ def memory_order(catalog: Catalog) -> Iterator[Finding]:
                 "visible < driver <= marketed",
             )
         elif memory.driver_bytes < DRIVER_SHARE * memory.marketed_bytes:
-            yield _finding(
+            yield error(
                 "memory-order",
                 f"{accelerator.id}.memory_driver",
                 f"{memory.driver_bytes / memory.marketed_bytes:.0%} of marketed",
@@ -158,7 +158,7 @@ def memory_technology(catalog: Catalog) -> Iterator[Finding]:
         memory = accelerator.memory
         most = MEMORY_BYTES_PER_S.get(memory.kind, float("inf"))
         if memory.bytes_per_s > most:
-            yield _finding(
+            yield error(
                 "memory-technology",
                 f"{accelerator.id}.memory_bandwidth",
                 f"{memory.bytes_per_s / GB:g} GB/s of {memory.kind}",
@@ -182,12 +182,12 @@ def form_factor(catalog: Catalog) -> Iterator[Finding]:
             what = f"PCIe with {limit_w:g} W and {n_domain} in one domain"
         else:
             continue
-        yield _finding(
-            "form-factor",
-            f"{accelerator.id}.form_factor",
-            what,
-            "take the figures of this form factor",
+        yield Finding(
             severity=severity,
+            rule="form-factor",
+            where=f"{accelerator.id}.form_factor",
+            what=what,
+            fix="take the figures of this form factor",
         )
 
 
@@ -204,12 +204,11 @@ def form_factor_pair(catalog: Catalog) -> Iterator[Finding]:
             or (sister.power.limit_w or 0) >= (accelerator.power.limit_w or float("inf"))
             or _best_peak(sister) > _best_peak(accelerator)
         ):
-            yield _finding(
+            yield warning(
                 "form-factor-pair",
                 sister.id,
                 f"outdoes {accelerator.id}",
                 "unless one is capped, the two are mixed up",
-                severity="warning",
             )
 
 
@@ -223,14 +222,14 @@ def link_direction(catalog: Catalog) -> Iterator[Finding]:
                 accelerator.memory.bytes_per_s,
             )
             if up.bytes_per_s > most or (up.pair_bytes_per_s or 0) > up.bytes_per_s:
-                yield _finding(
+                yield error(
                     "link-direction",
                     f"{accelerator.id}.scale_up_bandwidth",
                     f"{up.bytes_per_s / GB:g} GB/s, pair {(up.pair_bytes_per_s or 0) / GB:g}",
                     f"one direction, at most {most / GB:g}",
                 )
             if up.n_domain > up.n_domain_max:
-                yield _finding(
+                yield error(
                     "link-direction",
                     f"{accelerator.id}.scale_up_domain",
                     f"{up.n_domain} of at most {up.n_domain_max}",
@@ -239,7 +238,7 @@ def link_direction(catalog: Catalog) -> Iterator[Finding]:
         if host is not None:
             most = PCIE_BYTES_PER_S.get(host.name[:8], host.bytes_per_s)
             if host.bytes_per_s > most:
-                yield _finding(
+                yield error(
                     "link-direction",
                     f"{accelerator.id}.host_link_bandwidth",
                     f"{host.bytes_per_s / GB:g} GB/s",
@@ -254,7 +253,7 @@ def host_link(catalog: Catalog) -> Iterator[Finding]:
         is_superchip = accelerator.vendor == "NVIDIA" and SUPERCHIP.match(str(accelerator.id))
         if is_superchip and host is not None and host.name.startswith("PCIe"):
             where = f"{accelerator.id}.host_link_name"
-            yield _finding("host-link", where, host.name, "NVLink-C2C joins Grace to its GPUs")
+            yield error("host-link", where, host.name, "NVLink-C2C joins Grace to its GPUs")
 
 
 def idle_power(catalog: Catalog) -> Iterator[Finding]:
@@ -263,7 +262,7 @@ def idle_power(catalog: Catalog) -> Iterator[Finding]:
         power = accelerator.power
         known = [w for w in (power.idle_w, power.loaded_idle_w, power.limit_w) if w is not None]
         if known != sorted(known) or len(set(known)) != len(known):
-            yield _finding(
+            yield error(
                 "idle-power",
                 f"{accelerator.id}.power",
                 f"idle {power.idle_w}, loaded {power.loaded_idle_w}, limit {power.limit_w} W",
@@ -277,7 +276,7 @@ def mig_profile(catalog: Catalog) -> Iterator[Finding]:
         where = f"mig.{profile.accelerator}.{profile.name}"
         whole = catalog.accelerators.get(profile.accelerator)
         if whole is None:
-            yield _finding("mig-profile", where, "of an unknown accelerator", "name one we have")
+            yield error("mig-profile", where, "of an unknown accelerator", "name one we have")
             continue
         room = whole.memory.marketed_bytes + profile.n_max * ROUNDING_GIB * GIB
         named = re.match(r"^(\d)g\.(\d+)gb$", profile.name)
@@ -289,7 +288,7 @@ def mig_profile(catalog: Catalog) -> Iterator[Finding]:
             and profile.n_max * profile.memory_bytes <= room
         )
         if not sound:
-            yield _finding(
+            yield error(
                 "mig-profile",
                 where,
                 "slices, memory or name do not fit together",
@@ -301,7 +300,7 @@ def server_parts(catalog: Catalog) -> Iterator[Finding]:
     """A server that names a part which the catalog does not have."""
     for server in catalog.servers.values():
         if server.accelerator not in catalog.accelerators:
-            yield _finding(
+            yield error(
                 "server-parts",
                 f"{server.id}.accelerator",
                 server.accelerator,
@@ -309,7 +308,7 @@ def server_parts(catalog: Catalog) -> Iterator[Finding]:
             )
         for nic in (server.host.fabric_nic, server.host.front_nic):
             if nic and nic not in catalog.network.nics:
-                yield _finding(
+                yield error(
                     "server-parts", f"{server.id}.nic", nic, "name an adapter of the catalog"
                 )
 
@@ -320,7 +319,7 @@ def server_power(catalog: Catalog) -> Iterator[Finding]:
         limit_w = server.power.limit_w
         least_w = _least_power_w(server, catalog)
         if limit_w is not None and limit_w < least_w:
-            yield _finding(
+            yield error(
                 "server-power",
                 f"{server.id}.power_limit",
                 f"{limit_w:g} W for parts of {least_w:g} W",
@@ -328,7 +327,7 @@ def server_power(catalog: Catalog) -> Iterator[Finding]:
             )
         idle, peak = server.power.measured_idle_w, server.power.measured_peak_w
         if idle is not None and peak is not None and idle >= peak:
-            yield _finding(
+            yield error(
                 "server-power",
                 f"{server.id}.power_measured_idle",
                 f"{idle:g} W against a peak of {peak:g} W",
@@ -340,7 +339,7 @@ def switch_power(catalog: Catalog) -> Iterator[Finding]:
     """A switch that typically draws more than its limit."""
     for switch in catalog.network.switches.values():
         if (switch.typical_w or 0) > (switch.limit_w or float("inf")):
-            yield _finding(
+            yield error(
                 "switch-power",
                 f"{switch.id}.power_typical",
                 f"{switch.typical_w} W",
@@ -356,7 +355,7 @@ def shared_name(catalog: Catalog) -> Iterator[Finding]:
             key = re.sub(r"[^a-z0-9]", "", word)
             first = seen.setdefault(key, accelerator.id)
             if first != accelerator.id:
-                yield _finding(
+                yield error(
                     "shared-name",
                     f"{accelerator.id}.name",
                     f"reads like {first}",
@@ -379,9 +378,3 @@ def _least_power_w(server: Server, catalog: Catalog) -> float:
 
 def _best_peak(accelerator: Accelerator) -> float:
     return max(accelerator.peak_flop_per_s.values(), default=0.0)
-
-
-def _finding(
-    rule: str, where: str, what: str, fix: str, *, severity: Severity = "error"
-) -> Finding:
-    return Finding(severity=severity, rule=rule, where=where, what=what, fix=fix)

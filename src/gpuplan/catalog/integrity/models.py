@@ -13,7 +13,7 @@ from gpuplan.catalog.models import find_model, models_in_catalog
 from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.model.layers import Attention
 from gpuplan.domain.model.network import Model
-from gpuplan.domain.system.findings import Finding
+from gpuplan.domain.system.findings import Finding, error
 
 COUNT_SLACK = 0.005
 REPAIR = "compare its row in models.jsonl with the publisher's config.json"
@@ -143,7 +143,7 @@ def _attentions(model: Model) -> list[Attention]:
 
 
 def _error(rule: str, model: Model, what: str) -> Finding:
-    return Finding(severity="error", rule=rule, where=model.name, what=what, fix=REPAIR)
+    return error(rule, model.name, what, REPAIR)
 
 
 RULES = (
