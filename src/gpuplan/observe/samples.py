@@ -4,13 +4,14 @@ Shares of a node's processors and memory, from counters that give only their par
 """
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from gpuplan.domain.telemetry.observation import Subject
+from gpuplan.domain.telemetry.observation import Allocation, Subject
 from gpuplan.observe.collect import NO_TIME, Collector
 from gpuplan.observe.formats import PERCENT_NAMES, is_ratio
 from gpuplan.observe.guard import is_time, number
@@ -22,6 +23,15 @@ MEMORY = {
     "node_memory_MemAvailable_bytes": "free",
 }
 _NOT_WORK = ("idle", "iowait", "steal")
+
+
+class Sample(NamedTuple):
+    """One line of an exposition, or one point of a query."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+    at_s: float
 
 
 class HostParts:
@@ -74,17 +84,47 @@ class HostParts:
             self._collector.sample(subject, Word("cpu_iowait_frac"), at_s, waiting)
 
 
+NODE_GPUS, POD_GPUS = "kube_node_status_allocatable", "kube_pod_container_resource_requests"
+# As kube-state-metrics writes resources: every other character is an underscore.
+KUBE_GPU = re.compile(r"(nvidia|amd)_com_(gpu|mig_\w+)|gpu_intel_com_\w+|google_com_tpu")
+
+
+class KubeParts:
+    """GPUs of nodes and pods from kube-state-metrics: handed out, asked for, free."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+        self._asked: dict[float, dict[tuple[str, str], float]] = defaultdict(dict)
+
+    def take(self, sample: Sample) -> None:
+        """One reading; requests for other resources say nothing of GPUs."""
+        labels, node = sample.labels, sample.labels.get("node", "")
+        if not KUBE_GPU.fullmatch(labels.get("resource", "")):
+            return
+        is_pod = sample.name == POD_GPUS
+        if is_pod:
+            asked = self._asked[sample.at_s]
+        if is_pod and not node:
+            asked[labels.get("namespace", ""), labels.get("pod", "")] = sample.value
+            return
+        word = Word("allocated_count" if is_pod else "total_count")
+        subject = self._collector.subject(Subject(node=node))
+        if is_pod:
+            self._collector.add_up(subject, word)
+        self._collector.sample(subject, word, sample.at_s, sample.value)
+
+    def finish(self) -> None:
+        """What waits at every instant, and the pods that wait at the last one."""
+        subject = self._collector.subject(Subject()) if self._asked else 0
+        for at_s, asked in self._asked.items():
+            self._collector.sample(subject, Word("pending_count"), at_s, sum(asked.values()))
+        for (team, pod), gpus in self._asked[max(self._asked)].items() if self._asked else ():
+            waits = Allocation(job=pod, team=team, n_accelerators=gpus, state="pending")
+            self._collector.allocation(waits)
+
+
 _HITS, _QUERIES = Word("hits", is_counter=True), Word("queries", is_counter=True)
 _SUMMED = ("requests_per_s", "disk_", "network_", "fabric_", "requests_failed_per_s")
-
-
-class Sample(NamedTuple):
-    """One line of an exposition, or one point of a query."""
-
-    name: str
-    labels: Mapping[str, str]
-    value: float
-    at_s: float
 
 
 def take_samples(collector: Collector, samples: Iterable[Sample]) -> None:
@@ -92,7 +132,7 @@ def take_samples(collector: Collector, samples: Iterable[Sample]) -> None:
     held: dict[str, list[Sample]] = defaultdict(list)
     hits: dict[tuple[int, float], dict[str, float]] = defaultdict(dict)
     unknown: dict[str, int] = defaultdict(int)
-    parts = HostParts(collector)
+    parts, kube = HostParts(collector), KubeParts(collector)
     for sample in samples:
         if not is_time(sample.at_s):
             collector.quirk(NO_TIME, f"{sample.name} at {sample.at_s:g}", "left out")
@@ -107,12 +147,15 @@ def take_samples(collector: Collector, samples: Iterable[Sample]) -> None:
                 at_s=sample.at_s,
                 value=sample.value,
             )
+        elif sample.name in (NODE_GPUS, POD_GPUS):
+            kube.take(sample)
         elif not _take(collector, sample, hits):
             unknown[sample.name] += 1
     for name, group in held.items():
         _take_utilization(collector, name, group)
     _take_quotients(collector, hits)
     parts.finish()
+    kube.finish()
     if unknown:
         names, n = ", ".join(sorted(unknown)[:6]), sum(unknown.values())
         collector.quirk("names outside the vocabulary", names, "left out", n_cases=n)

@@ -18,7 +18,7 @@ WHOLE_NODE = 8
 def fleet_findings(telemetry: Telemetry, devices: Sequence[DeviceView]) -> list[Finding]:
     """Idle, oversized and scattered devices."""
     found = [one for device in devices if (one := _idle(device) or _too_large(device)) is not None]
-    return [*found, *_fragmented(telemetry), *_pools(telemetry)]
+    return [*found, *_fragmented(telemetry, devices), *_pools(telemetry)]
 
 
 def is_idle(device: DeviceView) -> bool:
@@ -76,17 +76,35 @@ def _too_large(device: DeviceView) -> Finding | None:
     return None
 
 
-def _fragmented(telemetry: Telemetry) -> list[Finding]:
+def _latest(telemetry: Telemetry, metric: str) -> dict[str, float]:
+    """The last reading of every node."""
+    series = [one for one in telemetry.of(metric) if one.is_given.any()]
+    nodes = [telemetry.subjects[one.subject].node for one in series]
+    return {n: float(s.value[s.is_given][-1]) for n, s in zip(nodes, series, strict=True) if n}
+
+
+def _handed_out(telemetry: Telemetry, devices: Sequence[DeviceView]) -> dict[str, float]:
+    """Devices of every node that somebody has: as counted, as listed, or as seen on them."""
+    counted = _latest(telemetry, "allocated_count")
+    running = [one for one in telemetry.allocations if one.state == "running" and one.nodes]
+    if counted or running:
+        for one in () if counted else running:
+            for node in one.nodes:
+                counted[node] = counted.get(node, 0.0) + one.n_accelerators / len(one.nodes)
+        return counted
+    for device in devices if any(d.subject.job for d in devices) else ():
+        is_held = bool(device.subject.job) or held_bytes(device) > HELD_BYTES
+        counted[device.subject.node] = counted.get(device.subject.node, 0.0) + is_held
+    return counted
+
+
+def _fragmented(telemetry: Telemetry, devices: Sequence[DeviceView]) -> list[Finding]:
     """Enough free devices for a whole-node job, but on no single node."""
-    total = {
-        s.subject: s.value[s.is_given][-1] for s in telemetry.of("total_count") if s.is_given.any()
-    }
-    used = {
-        s.subject: s.value[s.is_given][-1]
-        for s in telemetry.of("allocated_count")
-        if s.is_given.any()
-    }
-    free = {subject: total[subject] - used[subject] for subject in total if subject in used}
+    used = _handed_out(telemetry, devices)
+    total = _latest(telemetry, "total_count") if used else {}
+    if used and not total:
+        total = {n: float(sum(d.subject.node == n for d in devices)) for n in used}
+    free = {node: n - used.get(node, 0.0) for node, n in total.items()}
     if len(free) < 2:
         return []
     size = max(int(max(total.values())), 1)

@@ -92,7 +92,10 @@ def _behavior() -> dict[str, Any]:
 
 def reclaim_patches(found: Diagnosis) -> str:
     """One document for each pod: what to mark it with, and the command that only tries it."""
-    documents = [_patch(one) for one in found.reclaims if one.job]
+    pods: dict[tuple[str, str], list[Reclaim]] = {}
+    for each in found.reclaims:
+        pods.setdefault((each.team, each.job), []).append(each)
+    documents = [_patch(held) for (_, job), held in pods.items() if job]
     rest = [one.subject for one in found.reclaims if not one.job]
     text = HEAD + yaml.safe_dump_all(documents, sort_keys=False) if documents else HEAD
     if rest:
@@ -100,17 +103,20 @@ def reclaim_patches(found: Diagnosis) -> str:
     return text
 
 
-def _patch(one: Reclaim) -> dict[str, Any]:
-    hours = (one.end_s - one.begin_s) / HOUR
+def _patch(held: list[Reclaim]) -> dict[str, Any]:
+    """The marks of one pod: every accelerator that it holds and does nothing with."""
+    seen = [f"{one.subject} for {(one.end_s - one.begin_s) / HOUR:.1f} h" for one in held]
     marks = {
         "gpuplan.io/reclaim": "proposed",
-        "gpuplan.io/evidence": f"no kernel on {one.subject} for {hours:.1f} h",
-        "gpuplan.io/memory-held-gb": f"{one.memory_held_bytes / GB:.1f}",
+        "gpuplan.io/evidence": f"no kernel on {', '.join(seen)}",
+        "gpuplan.io/memory-held-gb": f"{sum(one.memory_held_bytes for one in held) / GB:.1f}",
     }
-    if one.usd_per_month is not None:
-        marks["gpuplan.io/usd-per-month"] = f"{one.usd_per_month:.0f}"
+    prices = [one.usd_per_month for one in held if one.usd_per_month is not None]
+    if prices:
+        marks["gpuplan.io/usd-per-month"] = f"{sum(prices):.0f}"
+    name, space = held[0].job, held[0].team or "default"
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": one.job, "namespace": one.team or "default", "annotations": marks},
+        "metadata": {"name": name, "namespace": space, "annotations": marks},
     }
