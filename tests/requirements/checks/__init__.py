@@ -2,6 +2,7 @@
 
 from requirements.checks import (  # noqa: F401
     cost,
+    drawn,
     foundations,
     internals,
     metrics,

@@ -62,7 +62,7 @@ class Draft:
     def request(self, at: KeyPath) -> dict[str, Any]:
         """The shape of a workload's requests, by words and by flags."""
         flags = {path[-1]: v for path, v in self.given.items() if path[:-1] == (*at, "request")}
-        return {**self.tree["workloads"][at[1]]["request"], **flags}
+        return {**self.tree["workloads"][at[1]].get("request", {}), **flags}
 
     def assume(self, path: KeyPath, value: Any, what: str, why: str) -> None:
         """Set a key that neither words nor flags state, and note it."""
