@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from gpuplan.domain.columns import Floats, Ints
+from gpuplan.domain.columns import Floats, Ints, ints
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.plan.candidate import Candidate, Rejection
 from gpuplan.domain.provenance import Assumption, Estimate
@@ -127,6 +127,14 @@ class ReplicaNeed:
     def n_most(self, scenario: int) -> int:
         """The most in any hour of any period."""
         return int(np.max(self.n_replicas[scenario]))
+
+    def at_least(self, other: "ReplicaNeed") -> "ReplicaNeed":
+        """The larger of both in every hour."""
+        return ReplicaNeed(n_replicas=ints(np.maximum(self.n_replicas, other.n_replicas)))
+
+    def scaled(self, share: float) -> "ReplicaNeed":
+        """This share of them in every hour, in whole replicas."""
+        return ReplicaNeed(n_replicas=ints(np.ceil(self.n_replicas * share - 1e-9)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

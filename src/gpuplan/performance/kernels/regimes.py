@@ -159,7 +159,11 @@ def serve_start_s(
     work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase, step_s: Number
 ) -> Number:
     """What a served request loses before its own prompt counts: the larger the model, the more."""
-    prompt_s = prefill_s(work, k, case)
+    return lost_before_s(r, prefill_s(work, k, case), step_s)
+
+
+def lost_before_s(r: RegimeConstants, prompt_s: Number, step_s: Number) -> Number:
+    """The same where the time to read its prompt is known."""
     return r.serve_start_s + r.start_prompts * prompt_s + r.start_steps * step_s
 
 
@@ -223,10 +227,11 @@ def open_loop(work: StepWork, k: StepConstants, r: RegimeConstants, case: Servin
         running = running**0.25 * lesser(wanted, full.n_running) ** 0.75
     tpot_s = steady_token_s(work, k, case, running)
     extra_s = greater(mixed_extra_s(work, k, case, running), 0.0)
-    start_s = serve_start_s(work, k, r, case, tpot_s)
+    prompt_s = prefill_s(work, k, case)
+    start_s = lost_before_s(r, prompt_s, tpot_s)
     busy = lesser(case.requests_per_s * extra_s, 0.95)
     wait_s = 0.5 * tpot_s + 0.5 * busy / (1.0 - busy) * extra_s
-    first_s = start_s + prefill_s(work, k, case) + wait_s
+    first_s = start_s + prompt_s + wait_s
     rate = lesser(case.requests_per_s * answered, full.output_tokens_per_s)
     return Served(rate, first_s, tpot_s, first_s + answered * tpot_s, running)
 

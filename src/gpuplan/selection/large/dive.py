@@ -6,6 +6,7 @@ move where whole nodes are cheaper for it. Nodes follow pool by pool, large node
 leave free is known before the next pool is decided.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from gpuplan.selection.large.limits import priced, room_for
 from gpuplan.selection.large.master import Master, Relaxed
 from gpuplan.selection.large.moves import PoolCostCache, improved
 from gpuplan.selection.large.nodes import held_nodes, pool_need, rent_rest, whole_nodes
-from gpuplan.selection.large.pools import Batch, Costs, plan_pool
+from gpuplan.selection.large.pools import Batch, Costs, PoolPlan, plan_pool
 from gpuplan.selection.program.solver import Effort, run
 from gpuplan.selection.program.tables import Tables
 
@@ -28,6 +29,8 @@ N_TRIED = 2  # options of a split workload that are tried
 N_IMPROVED = 3  # times that the choice is improved at the prices of the last one
 # Plans up to so much dearer than the best one known are still looked at: batch may make up for it.
 ROOM = 1.005
+LEAST_LOSS = 1e-4  # of the bill, by the whole nodes of one pool: above, other counts are tried
+WANTED = 4.0  # of the dearest hour of batch in a pool: what is paid for all that runs there
 
 
 @dataclass(frozen=True)
@@ -194,35 +197,70 @@ def plan_fleet(dive: Dive, costs: Costs, found: Relaxed) -> Fleet | None:
     nodes = whole_nodes(full, need)
     orders = np.zeros(len(full.orders.pool))
     existing = np.zeros((len(full.problem.pools), *full.shape[:2]))
-    now: Relaxed | None = found
+    now = found
     for pool in _large_first(full):
-        if now is None:
+        best: tuple[Relaxed, PoolPlan] | None = None
+        for plan in _pool_plans(dive, costs, now, pool, need=need[pool]):
+            after = _with_pool(dive, pool, plan, nodes=nodes[pool], now=now)
+            if after is not None and (best is None or after.objective < best[0].objective):
+                best = (after, plan)
+            # What whole nodes of one pool may cost; above it other counts are tried.
+            if best is not None and best[0].objective <= now.objective * (1.0 + LEAST_LOSS):
+                break
+        if best is None:
             return None
-        batch = _batch(dive, now, pool)
-        plan = plan_pool(
-            full,
-            priced(dive.master, costs, now),
-            pool,
-            need=need[pool],
-            batch=batch,
-            room=room_for(dive.master, now, pool),
-        )
-        if plan is None:
-            return None
-        mine = np.flatnonzero(full.orders.pool == pool)
-        was_idle = not need[pool].any() and not plan.orders.any() and not batch.most_h.any()
-        orders[mine], existing[pool] = plan.orders, plan.existing
-        held = held_nodes(full, orders, existing)[pool]
-        rest = np.zeros_like(need)
-        rest[pool] = np.maximum(0.0, nodes[pool] - held[..., None])
-        burst = rent_rest(full, rest)
-        if burst is None:
-            return None
-        _fix_pool(dive, pool, plan.orders, existing=plan.existing, burst=burst)
-        now = now if was_idle else dive.solve()
+        if best[1] is not plan:
+            _with_pool(dive, pool, best[1], nodes=nodes[pool], now=now)
+        now = best[0]
+        orders[full.orders.pool == pool], existing[pool] = best[1].orders, best[1].existing
     held = held_nodes(full, orders, existing)
     burst = rent_rest(full, np.maximum(0.0, nodes - held[..., None]))
     return None if burst is None else Fleet(orders, existing, burst)
+
+
+def _pool_plans(
+    dive: Dive, costs: Costs, now: Relaxed, pool: int, *, need: Floats
+) -> Iterator[PoolPlan]:
+    """Whole nodes for a pool: at what batch pays there, at what it would pay, and as relaxed.
+
+    Where many pools have room for batch, the last hour of it is worth little in each: by that
+    price alone none of them would order nodes for it.
+    """
+    full, values, lay = dive.full, now.values, dive.master.built.lay
+    batch, room = _batch(dive, now, pool), room_for(dive.master, now, pool)
+    at_costs = priced(dive.master, costs, now)
+    wanted = Batch(np.full_like(batch.usd_per_h, WANTED * batch.usd_per_h.max()), batch.most_h)
+    for paid in (batch, wanted):
+        plan = plan_pool(full, at_costs, pool, need=need, batch=paid, room=room)
+        if plan is not None:
+            yield plan
+    relaxed = values[lay.order[full.orders.pool == pool]]
+    on = np.zeros(full.shape[:2])
+    for place in np.flatnonzero(lay.existing_pool == pool):
+        on = np.ceil(values[lay.existing[place]] - 1e-6)
+    for counts in (np.rint(relaxed), np.ceil(relaxed - 1e-6)):
+        yield PoolPlan(counts, on, 0.0)
+
+
+def _with_pool(
+    dive: Dive, pool: int, plan: PoolPlan, *, nodes: Floats, now: Relaxed
+) -> Relaxed | None:
+    """The relaxed optimum with the pool's whole nodes held; None: they are not to be had."""
+    full = dive.full
+    orders, existing = (
+        np.zeros(len(full.orders.pool)),
+        np.zeros((len(full.problem.pools), *full.shape[:2])),
+    )
+    orders[full.orders.pool == pool], existing[pool] = plan.orders, plan.existing
+    rest = np.zeros((len(full.problem.pools), *full.shape))
+    held = held_nodes(full, orders, existing)[pool]
+    rest[pool] = np.maximum(0.0, nodes - held[..., None])
+    burst = rent_rest(full, rest)
+    if burst is None:
+        return None
+    _fix_pool(dive, pool, plan.orders, existing=plan.existing, burst=burst)
+    is_idle = not nodes.any() and not plan.orders.any() and not _batch(dive, now, pool).most_h.any()
+    return now if is_idle else dive.solve()
 
 
 def _large_first(full: Tables) -> list[int]:

@@ -200,14 +200,14 @@ def times_of(records: Ints, start_s: float) -> tuple[RequestTimes, int, int]:
 def use_of(sim: AnyEngines, end: int) -> UseOverTime:
     """Shares of all engines' time; bins that were folded less often are folded to match."""
     width = int(sim.scalar[:, st.BIN_WIDTH].max())
-    total = np.zeros((N_BINS, st.N_SUMS))
-    for bins, own in zip(sim.bins, sim.scalar[:, st.BIN_WIDTH], strict=True):
-        n_each = width // int(own)
-        folded = bins.reshape(N_BINS // n_each, n_each, st.N_SUMS).sum(axis=1)
-        total[: len(folded)] += folded
     bin_s = width / st.TICKS_PER_S
     n_bins = max(1, -(-end // width))
-    shares = total[:n_bins] / (bin_s * len(sim.bins))
+    total = np.zeros((n_bins, st.N_SUMS))
+    for bins, own in zip(sim.bins, sim.scalar[:, st.BIN_WIDTH], strict=True):
+        n_each = width // int(own)
+        folded = bins[: n_each * n_bins].reshape(-1, n_each, st.N_SUMS).sum(axis=1)
+        total[: len(folded)] += folded
+    shares = total / (bin_s * len(sim.bins))
     return UseOverTime(
         bin_s=bin_s,
         busy_frac=floats(shares[:, st.BUSY_S]),

@@ -142,14 +142,19 @@ def with_safe_utilization(
         if fleet is None:
             done.append(sizing)
             continue
-        safe = fleet.sizer.with_safety(fleet.sized)
-        done.append(fleet.sizing_with(safe))
+        safe, told = fleet.sizer.with_safety(fleet.sized), fleet.sizer.too_few(fleet.sized)
+        done.append(fleet.sizing_with(_judged(safe, safe, told)))
         by_name |= {
-            name: row._replace(sized=replace(row.sized, utilization=safe.utilization))
+            name: row._replace(sized=_judged(row.sized, safe, told))
             for name, row in by_name.items()
             if name[0] == sizing.workload and row.sized.candidate == fleet.sized.candidate
         }
     return table._replace(by_name=by_name), done
+
+
+def _judged(sized: Sized, safe: Sized, told: tuple[str, ...]) -> Sized:
+    """The fleet with its safe utilization, and what fewer would violate before other remarks."""
+    return replace(sized, utilization=safe.utilization, remarks=(*told, *sized.remarks))
 
 
 def hourly_replicas(sizing: Sizing, need: ReplicaNeed, chosen: Selection) -> Ints:

@@ -22,7 +22,8 @@ from gpuplan.performance.kernels.regimes import (
     RegimeConstants,
     ServingCase,
     decode_token_s,
-    serve_start_s,
+    lost_before_s,
+    prefill_s,
     steady_token_s,
 )
 from gpuplan.performance.kernels.step import StepConstants, StepWork
@@ -228,10 +229,30 @@ class EvaluatedDeployment:
         if self._own_steps is not None:
             return 0.0  # the engine alone, as its steps were measured
         is_ahead = admission_of(self.setup, self.scheduler).is_ahead
-        regime = self.regime._replace(start_steps=max(0.0, self.regime.start_steps - is_ahead))
-        case = self.case._replace(cached_tokens=self.cached_tokens + self.shared_tokens)
-        alone_s = decode_token_s(self.work, self.step, case, 1.0)
-        return float(serve_start_s(self.work, self.step, regime, case, alone_s))
+        start_steps = max(0.0, self.regime.start_steps - is_ahead)
+        prompt_s = self.prompt_s
+        if self.shared_tokens:
+            case = self.case._replace(cached_tokens=self.cached_tokens + self.shared_tokens)
+            prompt_s = float(prefill_s(self.work, self.step, case))
+        regime = self.regime._replace(start_steps=start_steps)
+        return float(lost_before_s(regime, prompt_s, self.alone_s))
+
+    @cached_property
+    def prompt_s(self) -> float:
+        """An iteration that reads one mean prompt and nothing else."""
+        return float(prefill_s(self.work, self.step, self.case))
+
+    @cached_property
+    def alone_s(self) -> float:
+        """Time per token of a sequence that is alone."""
+        return float(decode_token_s(self.work, self.step, self.case, 1.0))
+
+    def n_running(self, requests_per_s: float) -> float:
+        """Requests in flight at this rate, up to full: Little's law, none of them waiting."""
+        rates, token_s = self._paces
+        writing_s = max(1.0, self.setup.load.output_tokens) * token_s
+        at = float(np.interp(requests_per_s, np.maximum.accumulate(rates), writing_s))
+        return requests_per_s * (self.start_s + self.prompt_s + at)
 
 
 def evaluated(

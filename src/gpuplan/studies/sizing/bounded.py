@@ -19,14 +19,19 @@ class BoundedCandidate:
     n_at_loads: Ints  # at least, at every load
     cost_usd_per_h: float | None  # at the peak of the first period
     costs_usd_per_h: Floats | None  # at every load
+    may_be_likely: bool  # some number of replicas could reach the probability asked for
 
     @property
-    def order(self) -> tuple[bool, float, bool, int, int, int, float, str]:
-        """Priced first, then cheap, whole, few, of one engine, in its usual steps, well joined."""
+    def order(self) -> tuple[bool, bool, float, bool, int, int, int, float, str]:
+        """Priced first, then likely, cheap, whole, few, of one engine, in its usual steps, joined.
+
+        Beside one that is likely enough, those that never are need not be simulated.
+        """
         cost, candidate = self.cost_usd_per_h, self.candidate
         n_tokens = candidate.settings.max_batch_tokens if candidate.settings else 0
         return (
             cost is None,
+            not self.may_be_likely,
             cost or 0.0,
             candidate.share is not None,
             candidate.n_accelerators,

@@ -24,6 +24,9 @@ SURE_DEVIATIONS, LUCKY_DEVIATIONS = 1.65, -0.5  # of the model's error, at which
 OVERLOAD_RATIO = 1.1  # of the fullest rate: beyond it a run would only show the queue grow
 N_SPLITS = 2  # of the load between what is served and what is not
 N_FINE = 161
+GUESSED_FRAC, LEAST_GUESS_FRAC = 0.85, 0.05  # of the fullest rate, where a search begins
+TAIL_RATIO = 1.1  # of a high percentile of the time per token over its mean
+CLOSE_RATIO = 1.5  # of numbers of replicas that share a load about as well
 OUT_RATIO = 1.5  # of a limit: what is told of a queue that grows
 IDLE_FRAC = 0.99  # of the closed form of an idle replica: runs round their steps
 RANGED = {"ttft": "ttft_mean_ms", "tpot": "tpot_mean_ms", "itl": "tpot_mean_ms", "e2e": "e2e_s"}
@@ -45,6 +48,22 @@ def best_odds_frac(simulator: FleetSimulator, seed: int) -> float:
     return float(is_met.mean())
 
 
+def guessed_load(simulator: FleetSimulator) -> CarriedLoad:
+    """What one replica would carry at every error by its mean time per token: a search's start."""
+    ranged, full = simulator.ranged(), simulator.capacity_per_s()
+    tokens = [x.limit_s for x in simulator.limits if x.metric in ("tpot", "itl")]
+    slow = np.maximum(1.0, error_ratio(ranged.step_time(), DEVIATIONS))
+    load = GUESSED_FRAC * full / slow
+    if tokens:
+        errors = error_ratio(ranged.estimate(RANGED["tpot"], 1.0), DEVIATIONS)
+        within = [min(tokens) / TAIL_RATIO / float(error) for error in errors]
+        load = np.minimum(load, [simulator.capacity_per_s(each) for each in within])
+    least = np.minimum.accumulate(np.maximum(load, LEAST_GUESS_FRAC * full))
+    return CarriedLoad(
+        n_deviations=tuple(DEVIATIONS.tolist()), load_per_s=tuple(least.tolist()), down_frac=0.0
+    )
+
+
 class LatencyProfile:
     """Latencies of so many replicas over their load, and what the model's error makes of them."""
 
@@ -57,32 +76,58 @@ class LatencyProfile:
         fewer: "LatencyProfile | None" = None,
     ) -> None:
         self._runs, self._n, self._load = simulator, n_replicas, load
-        self._fewer = fewer  # their profile goes on where this ends, on either side
+        self.n_run = simulator.streams.part(Load(load), n_replicas)[1]  # of them, simulated
+        # Their profile goes on where this ends, on either side; close to it they need no other.
+        self._fewer = fewer
         self._limits_s = floats([limit.limit_s for limit in simulator.limits])
 
-    @cached_property
+    @property
+    def _is_close(self) -> bool:
+        """Whether those whose profile is known share a load as well, or about as well."""
+        n = 0 if self._fewer is None else self._fewer.n_run
+        return n == self.n_run or FEW < n <= self.n_run <= CLOSE_RATIO * n
+
+    @property
     def _measured(self) -> tuple[Floats, Floats]:
         """Loads of one replica, and latencies by load and SLO, as far as no queue grows."""
+        return self._ran[0]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether higher loads than were run may be carried."""
+        return self._ran[1]
+
+    @cached_property
+    def _ran(self) -> tuple[tuple[Floats, Floats], bool]:
+        """What was measured, and whether that ends before the load that is carried at most."""
         rows: dict[float, list[float]] = {}
         known = 1.0 if self._run(1.0, rows) else 0.0
-        higher = HIGHER_RATIOS if self._n <= FEW else HIGHER_RATIOS[:N_HIGHER]
         is_open = bool(known)
-        for ratio in higher if known else ():
-            is_open = self._is_met(rows[max(rows)], LUCKY_DEVIATIONS)
-            if not is_open:
-                break
-            if not self._run(ratio, rows):
-                self._between(known, ratio, rows)
-                is_open = False
-                break
-            known = ratio
+        if self._fewer is not None and self._is_close:
+            each = self._load / self._n
+            rows |= self._fewer.outside(each, each if known else np.inf)
+            is_open = is_open and self._fewer.is_open
+        if is_open:
+            is_open = self._rises(rows)
         for frac in LOWER_FRACS:
             if rows and self._is_sure(rows):
                 break
             self._run(frac, rows)
         if rows and self._fewer is not None:
             rows |= self._fewer.outside(min(rows), max(rows) if is_open else np.inf)
-        return self._table(rows)
+        return self._table(rows), is_open
+
+    def _rises(self, rows: dict[float, list[float]]) -> bool:
+        """Runs at higher and higher loads; whether the last of them may still be too low."""
+        known = 1.0
+        for ratio in HIGHER_RATIOS if self._n <= FEW else HIGHER_RATIOS[:N_HIGHER]:
+            if not self._is_met(rows[max(rows)], LUCKY_DEVIATIONS):
+                return False
+            if not self._run(ratio, rows):
+                self._between(known, ratio, rows)
+                return False
+            known = ratio
+        return True
 
     def _table(self, rows: dict[float, list[float]]) -> tuple[Floats, Floats]:
         """Loads in rising order and their latencies."""
@@ -175,10 +220,9 @@ class LatencyProfile:
             down_frac=down_frac,
         )
 
-    def ranges(self) -> list[tuple[float, float]]:
-        """Of each SLO, the ends of its 80 % range at the planned load, over the middle."""
+    def ranges(self, each: float) -> list[tuple[float, float]]:
+        """Of each SLO, the ends of its 80 % range at this load of one replica, over the middle."""
         known, _ = self._measured
-        each = self._load / self._n
         if len(known) == 0 or known[-1] < each * (1 - 1e-9):
             return [(unit.low, unit.high) for unit in self._errors[0]]
         found = self.latencies_s(floats([each]), floats([-Z_80, 0.0, Z_80]))[:, 0, :]

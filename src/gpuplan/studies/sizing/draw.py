@@ -2,7 +2,6 @@
 
 from gpuplan.domain.plan.sizing import LoadPower
 from gpuplan.domain.provenance import Estimate
-from gpuplan.performance.serving.regimes import serve
 from gpuplan.studies.inference.deployment import EvaluatedDeployment
 from gpuplan.studies.power.serving import idle_w, power_at_rate
 
@@ -22,13 +21,10 @@ def power_by_load(
 
 
 def _watts(p: EvaluatedDeployment, per_s: float, peak_w: Estimate) -> float:
-    """Draw at this rate by the regime formula, which also says how many run at once."""
-    case = p.case._replace(requests_per_s=per_s)
-    budget = float(p.setup.settings.max_batch_tokens)
-    served = serve("poisson", p.work, p.step, r=p.regime, case=case, batch_tokens=budget)
-    tokens = float(served.output_tokens_per_s)
+    """Draw at this rate, with as many in flight as it keeps there."""
+    tokens = per_s * p.setup.load.output_tokens
     rate = Estimate(value=tokens, low=tokens, high=tokens, tier=peak_w.tier)
-    return power_at_rate(p.setup, rate, per_s * float(served.e2e_s))["power_w"].value
+    return power_at_rate(p.setup, rate, p.n_running(per_s))["power_w"].value
 
 
 def rising(peak_w: Estimate, points: list[tuple[float, float]]) -> LoadPower:

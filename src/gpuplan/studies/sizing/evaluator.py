@@ -15,7 +15,7 @@ from gpuplan.domain.model.network import Model
 from gpuplan.domain.model.precision import format_named
 from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.simulation.simulation import EngineRequest, ReplicaRequest
-from gpuplan.performance.kernels.regimes import decode_token_s, prefill_s
+from gpuplan.performance.kernels.regimes import prefill_s
 from gpuplan.performance.memory.inference import setup_memory
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.studies.inference.deployment import EvaluatedDeployment, evaluated
@@ -95,8 +95,7 @@ class CandidateEvaluator:
     def _idle_times(self, candidate: Candidate) -> IdleTimes:
         """Latencies of one request alone on an idle replica."""
         p = self.prepared(candidate)
-        first_s = p.start_s + float(prefill_s(p.work, p.step, p.case))
-        token_s = float(decode_token_s(p.work, p.step, p.case, 1.0))
+        first_s, token_s = p.start_s + p.prompt_s, p.alone_s
         rest = max(0.0, self.load.output_tokens - 1.0)
         return IdleTimes(ttft_s=first_s, tpot_s=token_s, e2e_s=first_s + rest * token_s)
 

@@ -225,12 +225,12 @@ class _Row:
 
     def _bounded(self, candidate: Candidate) -> BoundedCandidate:
         """The candidate with the least that it can cost at every load of the horizon."""
-        simulator = self.task.simulator(candidate)
+        simulator, may_be_likely = self.task.simulator(candidate), True
         if simulator is None:
             n, per_s = self.analytic.least(candidate), self.analytic.least_per_s(candidate)
         else:
             sizer = ServingSizer(self.task, simulator)
-            n, per_s = sizer.least(), sizer.least_per_s()
+            n, per_s, may_be_likely = sizer.least(), sizer.least_per_s(), sizer.may_be_likely
             self.task.context.simulators[candidate.workload, candidate] = simulator
         least = np.maximum(np.ceil(self._loads / per_s - 1e-9), self._loads > 0).astype(np.int64)
         return BoundedCandidate(
@@ -238,6 +238,7 @@ class _Row:
             simulator=simulator,
             n_least=n,
             n_at_loads=least,
+            may_be_likely=may_be_likely,
             cost_usd_per_h=self._cost(candidate, n),
             costs_usd_per_h=self._costs(candidate, least),
         )

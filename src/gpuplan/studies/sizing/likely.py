@@ -6,6 +6,7 @@ slower than predicted, and it is too small.
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import ceil
 
 import numpy as np
 
@@ -62,34 +63,76 @@ def likely_need(
     if level is None or need.n_peak == 0 or task.peak_per_s <= 0:
         return need
     n_spare = task.reserve(candidate, need.n_peak).n_spare
+    most = MOST_RATIO * (int(need.n_replicas.max()) + 1)
 
     def wanted(n: int) -> ReplicaNeed | None:
         """By what each of so many carries: fewer share their load less well."""
-        return _need(task, need, risk_of(task, carried_by(n + n_spare)), level, n_spare=n_spare)
+        risk = risk_of(task, carried_by(n + n_spare))
+        found = _need(task, risk, level, n_spare=n_spare, most=most)
+        return found and found.at_least(need)
 
-    return _enough(need, wanted, need.n_peak if n_most is None else n_most, is_open=n_most is None)
+    found = _enough(need, wanted, n_most)
+    if found is None:
+        return need
+    return None if n_most is not None and found.n_peak > n_most else found
 
 
-def _enough(need: ReplicaNeed, wanted: Wanted, n_most: int, *, is_open: bool) -> ReplicaNeed | None:
-    """The first number that is enough by its own figures; None: the most is not."""
-    found = need
+def sure_need(
+    task: SizingTask,
+    candidate: Candidate,
+    guess: CarriedLoad,
+    carried_by: CarriedBy,
+    *,
+    n_most: int | None = None,
+) -> ReplicaNeed | None:
+    """The same from the odds alone, sought from a guess of what one carries.
+
+    More than the most that is asked for where these are not enough. None: none is asked for, or no
+    number is known to reach it. Whether so many hold at the predicted speed is not looked at.
+    """
+    level = task.context.options.min_probability_frac
+    if level is None or task.peak_per_s <= 0:
+        return None
+
+    def need(carried: CarriedLoad, n_spare: int) -> ReplicaNeed | None:
+        top = float(loads_of(task.demand).max()) / max(middle_load(carried), 1e-12)
+        most = MOST_RATIO * (ceil(top) + 1)
+        return _need(task, risk_of(task, carried), level, n_spare=n_spare, most=most)
+
+    start = need(guess, 0)
+    if start is None:
+        return None
+    n_spare = task.reserve(candidate, start.n_peak).n_spare
+    n_first = max(1, start.n_peak - n_spare)
+    first = start.scaled(min(n_first, n_most or n_first) / start.n_peak)
+    return _enough(first, lambda n: need(carried_by(n + n_spare), n_spare), n_most)
+
+
+def middle_load(carried: CarriedLoad) -> float:
+    """Of one replica at the predicted speed."""
+    return float(np.interp(0.0, carried.n_deviations, carried.load_per_s))
+
+
+def _enough(start: ReplicaNeed, wanted: Wanted, n_most: int | None) -> ReplicaNeed | None:
+    """The first number that is enough by its own figures, or is above the most; None: none is."""
+    found = start
     for _ in range(N_ROUNDS):
         asked = wanted(found.n_peak)
         if asked is None:
-            return need
+            return None
         if asked.n_peak <= found.n_peak:
             return _fewer(found, asked, wanted)
-        if not is_open and asked.n_peak > n_most:
+        if n_most is not None and asked.n_peak > n_most:
             if found.n_peak >= n_most:
-                return None
-            ceiling = np.minimum(asked.n_replicas, n_most)
-            asked = ReplicaNeed(n_replicas=ints(np.maximum(need.n_replicas, ceiling)))
+                return asked
+            asked = asked.scaled(n_most / asked.n_peak).at_least(start)
         found = asked
     return found
 
 
 def _fewer(found: ReplicaNeed, asked: ReplicaNeed, wanted: Wanted) -> ReplicaNeed:
     """The fewest between what is asked for and what is enough, each by its own figures."""
+    found = found.at_least(asked)
     for _ in range(N_FEWER):
         if asked.n_peak >= found.n_peak:
             break
@@ -97,8 +140,7 @@ def _fewer(found: ReplicaNeed, asked: ReplicaNeed, wanted: Wanted) -> ReplicaNee
         if again is not None and again.n_peak <= asked.n_peak:
             return asked
         share = (asked.n_peak + found.n_peak) / (2.0 * found.n_peak)
-        middle = np.ceil(found.n_replicas * share - 1e-9).astype(np.int64)
-        asked = ReplicaNeed(n_replicas=ints(np.maximum(asked.n_replicas, middle)))
+        asked = asked.at_least(found.scaled(share))
     return found
 
 
@@ -117,17 +159,17 @@ def is_likely(task: SizingTask, sized: Sized) -> bool:
 
 
 def _need(
-    task: SizingTask, need: ReplicaNeed, risk: FleetRisk, level: float, *, n_spare: int
+    task: SizingTask, risk: FleetRisk, level: float, *, n_spare: int, most: int
 ) -> ReplicaNeed | None:
     """Replicas by the hour that carry its load so surely, spares being of use too."""
     loads, place = np.unique(loads_of(task.demand), return_inverse=True)
-    most = MOST_RATIO * (int(need.n_replicas.max()) + 1)
     fewest = [risk.fewest(float(load), level, most=most) for load in loads]
     if any(n is None for n in fewest):
         return None
+    is_busy = loads > 0
     wanted = np.array([max(0, (n or 0) - n_spare) for n in fewest], dtype=np.int64)
-    by_hour = wanted[place].reshape(need.n_replicas.shape)
-    return ReplicaNeed(n_replicas=ints(np.maximum(need.n_replicas, by_hour)))
+    by_hour = np.maximum(wanted, is_busy)[place]
+    return ReplicaNeed(n_replicas=ints(by_hour.reshape(loads_of(task.demand).shape)))
 
 
 def with_odds(task: SizingTask, found: Sized, n_predicted: int) -> Sized:

@@ -6,7 +6,7 @@ from math import ceil
 
 import numpy as np
 
-from gpuplan.candidates.need import load_points, need_of
+from gpuplan.candidates.need import load_points, loads_of, need_of
 from gpuplan.candidates.risk import rate_within
 from gpuplan.candidates.search import largest_load, smallest_that_holds, staffing_bracket
 from gpuplan.domain.plan.candidate import Rejection
@@ -21,9 +21,15 @@ from gpuplan.domain.plan.sizing import (
 from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.inference.configuration import startup
 from gpuplan.studies.power.serving import power_at_rate
-from gpuplan.studies.sizing.carried import OVERLOAD_RATIO, LatencyProfile, best_odds_frac
+from gpuplan.studies.sizing.carried import (
+    OVERLOAD_RATIO,
+    LatencyProfile,
+    best_odds_frac,
+    guessed_load,
+)
 from gpuplan.studies.sizing.draw import power_by_load
-from gpuplan.studies.sizing.likely import likely_need, with_odds
+from gpuplan.studies.sizing.likely import likely_need, middle_load, sure_need, with_odds
+from gpuplan.studies.sizing.reasons import band_text, no_fleet, violations_text
 from gpuplan.studies.sizing.simulator import LONGER, MOST_LONGER, FleetSimulator, SimulatedRun
 from gpuplan.studies.sizing.streams import Load
 from gpuplan.studies.sizing.task import SizingTask, margin_of
@@ -36,7 +42,6 @@ POOL = 32  # larger fleets are sized as pools of so many, each behind its own ro
 LEAST_POOL = 4
 OTHER_DRAWS = (1, 2)  # that a number of replicas must hold on as well; a replay begins with 2
 LOAD_TOLERANCE_FRAC = 0.01
-USUAL_BAND = (0.70, 0.90)
 
 
 class ServingSizer:
@@ -48,7 +53,10 @@ class ServingSizer:
         self._profile = cache(self._profile_of)
         # Replicas of several engines are simulated engine by engine: fewer of them make a pool.
         n_engines = simulator.candidate.layout.n_engines
-        self._most_longer = MOST_LONGER if n_engines == 1 else 1
+        # Where odds decide, it is not the last replica at the predicted speed that matters.
+        is_sampled = task.context.options.min_probability_frac is not None
+        most_longer = LONGER if is_sampled else MOST_LONGER
+        self._most_longer = most_longer if n_engines == 1 else 1
         self._n_pool = max(LEAST_POOL, POOL // n_engines)
 
     def least(self) -> int:
@@ -135,8 +143,20 @@ class ServingSizer:
         None: it would take more replicas at the peak than are worth asking for; where others are
         likely enough, no number is of one that never can be.
         """
-        if n_most is not None and not self._may_be_likely:
+        if n_most is not None and not self.may_be_likely:
             return None
+        sure = self._sure_need(n_most) if self.may_be_likely else None
+        if sure is not None and n_most is not None and sure.n_peak > n_most:
+            return None
+        if sure is not None and self._holds_surely(sure):
+            sized = self._measured(sure.n_peak, need=sure, remarks=self._pooled)
+            middle = middle_load(self._carried_with(sure))
+            n_predicted = min(sure.n_peak, _n_at(self.task.peak_per_s, middle))
+            return with_odds(self.task, sized, n_predicted)
+        return self._size_predicted(n_most)
+
+    def _size_predicted(self, n_most: int | None) -> Sized | Rejection | None:
+        """The fewest at the predicted speed, then as many as the probability asked for takes."""
         peak = self.task.peak_per_s
         n = self.n_at(peak, n_most=n_most)
         is_cut = n_most is not None and n_most < _most_tried(peak / self._bound_per_s())
@@ -145,9 +165,34 @@ class ServingSizer:
         if n is not None and not self._is_pooled(peak):
             n = self._verified(peak, n)
         if n is None:
-            return _no_fleet(self.simulator)
+            return no_fleet(self.simulator)
         need = need_of(self.demand, self._by_load(peak, n))
-        return self._likely(need, n_most=n_most, remarks=self._remarks(peak, n))
+        return self._likely(need, n_most=n_most, remarks=self._pooled)
+
+    def _sure_need(self, n_most: int | None) -> ReplicaNeed | None:
+        """As many as the probability asked for takes, by the odds alone; None: not known."""
+        guess, candidate = guessed_load(self.simulator), self.simulator.candidate
+        return sure_need(self.task, candidate, guess, self._carried, n_most=n_most)
+
+    def _carried_with(self, need: ReplicaNeed) -> CarriedLoad:
+        """What each carries with the spares beside them, all of them up."""
+        n = need.n_peak
+        return self._carried(n + self.task.reserve(self.simulator.candidate, n).n_spare)
+
+    def _holds_surely(self, need: ReplicaNeed) -> bool:
+        """So many are enough at the predicted speed too: at the peak, and in quieter hours."""
+        peak, n = self.task.peak_per_s, need.n_peak
+        at, n_run = (peak, n)
+        if self._is_pooled(peak):
+            at, n_run = peak * self._n_pool / n, self._n_pool
+        if not self._holds(at, n_run):
+            return False
+        is_clear = self.peak_run(peak, n).is_clear
+        if not is_clear and not all(self._holds(at, n_run, draw=draw) for draw in OTHER_DRAWS):
+            return False
+        loads, replicas = loads_of(self.demand).ravel(), need.n_replicas.ravel()
+        quiet = [x for x in load_points(self.demand) if x < peak]
+        return all(self._holds(x, int(replicas[loads >= x * (1 - 1e-9)].min())) for x in quiet)
 
     def resized(self, sized: Sized, *, need: ReplicaNeed, remark: str) -> Sized:
         """The same candidate in another number, measured anew."""
@@ -161,7 +206,7 @@ class ServingSizer:
     ) -> Sized | None:
         """At least so many, as surely as is asked for; None: that takes more than the most."""
         candidate, found = self.simulator.candidate, need
-        if self._may_be_likely:
+        if self.may_be_likely:
             likely = likely_need(self.task, candidate, need, self._carried, n_most=n_most)
             if likely is None:
                 return None
@@ -170,7 +215,7 @@ class ServingSizer:
         return with_odds(self.task, sized, need.n_peak)
 
     @cached_property
-    def _may_be_likely(self) -> bool:
+    def may_be_likely(self) -> bool:
         """Whether some number of replicas could reach the probability asked for."""
         options = self.task.context.options
         level = options.min_probability_frac
@@ -184,7 +229,10 @@ class ServingSizer:
         """Latencies of so many over their load; of one pool, where there are several."""
         peak = self.task.peak_per_s
         n_run = self._n_pool if self._is_pooled(peak) else n
-        fewer = self._profiles.get(max((k for k in self._profiles if k < n), default=0))
+        # Of pools and closed loops one part speaks for any number, else fewer for more.
+        is_part = n_run < n or self.demand.n_users is not None
+        others = [k for k in self._profiles if k < n or is_part]
+        fewer = self._profiles.get(min(others, key=lambda k: abs(k - n), default=0))
         load = peak * n_run / n
         self._profiles[n] = LatencyProfile(self.simulator, n_replicas=n_run, load=load, fewer=fewer)
         return self._profiles[n]
@@ -203,7 +251,7 @@ class ServingSizer:
             reserve=reserve,
             capacity_per_s=rate_within(carried, most, n=n, peak=peak),
             carried=carried,
-            limits=_margins(self._profile(n), last),
+            limits=_margins(self._profile(n + reserve.n_spare).ranges(peak / n), last),
             little=_with_prefix(last, self.simulator),
             utilization=PoolUtilization(
                 peak_frac=self._served_per_s(last) / (n * self.simulator.capacity_per_s()),
@@ -264,18 +312,11 @@ class ServingSizer:
         setup = self.simulator.prepared.setup
         return power_at_rate(setup, rate, run.n_running).get("power_w")
 
-    def _remarks(self, peak: float, n: int) -> tuple[str, ...]:
-        found = []
-        is_pooled = self._is_pooled(peak)
-        if n > 1 and not is_pooled:
-            verb = "is" if n == 2 else "are"
-            why = _violations(self.simulator.run(peak, n - 1))
-            found.append(f"{n - 1} {verb} not enough: {why}")
-        if is_pooled:
-            found.append(
-                f"sized as pools of {self._n_pool} replicas, each behind a router of its own"
-            )
-        return tuple(found)
+    @property
+    def _pooled(self) -> tuple[str, ...]:
+        if not self._is_pooled(self.task.peak_per_s):
+            return ()
+        return (f"sized as pools of {self._n_pool} replicas, each behind a router of its own",)
 
     def _is_met(self, load: float, n: int) -> bool:
         simulator = self.simulator
@@ -299,12 +340,24 @@ class ServingSizer:
             rel_tol=0.02,
         )
         safe = served_ratio * most / full
-        band = _band(safe, sized.n_serving)
+        band = band_text(safe, sized.n_serving)
         use = PoolUtilization(peak_frac=served_ratio * known / full, safe_frac=safe, band=band)
         return replace(sized, utilization=use)
 
+    def too_few(self, sized: Sized) -> tuple[str, ...]:
+        """What one fewer than the predicted speed needs would violate."""
+        peak, n_predicted = self.task.peak_per_s, sized.n_serving
+        if sized.carried is not None:
+            n_predicted = min(n_predicted, _n_at(peak, middle_load(sized.carried)))
+        if n_predicted <= 1 or self._is_pooled(peak):
+            return ()
+        run = self.simulator.run(peak, n_predicted - 1)
+        verb = "is" if n_predicted == 2 else "are"
+        why = violations_text(run)
+        return () if run.meets_slo else (f"{n_predicted - 1} {verb} not enough: {why}",)
 
-def _margins(profile: LatencyProfile, run: SimulatedRun) -> tuple[LimitMargin, ...]:
+
+def _margins(ranges: list[tuple[float, float]], run: SimulatedRun) -> tuple[LimitMargin, ...]:
     """Each latency SLO beside what the run reached, with the range of the model."""
     return tuple(
         margin_of(
@@ -317,13 +370,18 @@ def _margins(profile: LatencyProfile, run: SimulatedRun) -> tuple[LimitMargin, .
             ),
             each.bound_s,
         )
-        for (limit, each), (low, high) in zip(run.latencies, profile.ranges(), strict=True)
+        for (limit, each), (low, high) in zip(run.latencies, ranges, strict=True)
     )
 
 
 def _ranged_rate(simulator: FleetSimulator, per_s: float) -> Estimate:
     ranged = simulator.ranged().estimate("output_tokens_per_s", per_s)
     return replace(ranged, tier="simulated")
+
+
+def _n_at(load: float, each: float) -> int:
+    """Replicas for a load of which one carries so much."""
+    return max(1, ceil(load / max(each, 1e-12) - 1e-9))
 
 
 def _most_tried(fluid: float) -> int:
@@ -335,52 +393,3 @@ def _with_prefix(run: SimulatedRun, simulator: FleetSimulator) -> LittleClosure:
     little = run.little
     held = little.cache_tokens + simulator.cached_tokens * little.n_counted
     return replace(little, cache_tokens=held)
-
-
-def _band(safe_frac: float, n: int) -> str:
-    low, high = USUAL_BAND
-    what = f"{n} replica{'s' if n > 1 else ''}"
-    if safe_frac < low:
-        return (
-            f"the usual {low:.0%} to {high:.0%} are too much for {what}: above {safe_frac:.0%} "
-            "the SLOs are violated"
-        )
-    if safe_frac > high:
-        return f"{what} may run up to {safe_frac:.0%}, above the usual {low:.0%} to {high:.0%}"
-    return f"safe up to {safe_frac:.0%} with {what}, within the usual {low:.0%} to {high:.0%}"
-
-
-def _violations(run: SimulatedRun) -> str:
-    """The SLOs that a run violates, and its mean time per token."""
-    broken = [
-        f"{limit.metric} {limit.statistic} would be {_time(each.bound_s)}, "
-        f"not {_time(limit.limit_s)}"
-        for limit, each in run.latencies
-        if each.bound_s > limit.limit_s
-    ]
-    if run.n_refused:
-        return f"{run.n_refused} requests exceed the whole KV cache of a replica"
-    if not broken:
-        return "requests arrive faster than they are served"
-    return f"{', '.join(broken)} (a token every {_time(run.tpot_mean_s)} on average)"
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds * 1e3:.0f} ms" if seconds < 10 else f"{seconds:.0f} s"
-
-
-def _no_fleet(simulator: FleetSimulator) -> Rejection:
-    n = MOST_OVER_FLUID
-    idle = simulator.run(simulator.capacity_per_s() * 0.05 * n, n)
-    reason = f"no number of replicas meets the SLOs: even nearly idle, {_violations(idle)}"
-    if idle.meets_slo:
-        reason = (
-            "an SLO lies so near to the latency of an idle replica that no reasonable number of "
-            "replicas is sure to meet it"
-        )
-    return Rejection(
-        candidate=simulator.candidate,
-        constraint="slo",
-        reason=reason,
-        relaxation="loosen that SLO, shorten the prompts or use smaller prefill chunks",
-    )

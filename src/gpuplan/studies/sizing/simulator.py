@@ -35,6 +35,8 @@ SHORT = 4
 LONGER = 4
 MOST_LONGER = LONGER**2
 OPEN_RATIO = 2.0
+# Of the half interval of 90 %: another draw's own bound stays below it 199 times of 200.
+CLEAR_RATIO = 4.0
 FAR_RATIO = 1.5
 FULL_RATIO = 3.0  # of the fullest rate: the queue never empties
 LEAST_LEFT = 64  # requests that must have left for a rate to be told
@@ -65,6 +67,14 @@ class SimulatedRun:
             for limit, each in broken
         )
 
+    @property
+    def is_clear(self) -> bool:
+        """SLOs are met by more than chance could undo: other draws would say the same."""
+        return self.meets_slo and all(
+            each.value_s + CLEAR_RATIO * (each.bound_s - each.value_s) <= limit.limit_s
+            for limit, each in self.latencies
+        )
+
 
 class FleetSimulator:
     """Simulations of fleets of one candidate."""
@@ -82,7 +92,7 @@ class FleetSimulator:
         self.evaluator, self.streams, self.options = evaluator, streams, options
         self.prepared = evaluator.prepared(candidate)
         self.capacity_per_s = cache(self.prepared.capacity_per_s)
-        self._once = cache(self._simulated)
+        self._part = cache(self._simulated)
 
     def ranged(self) -> Ranged:
         """What attaches ranges to predictions of this candidate."""
@@ -133,6 +143,14 @@ class FleetSimulator:
             found = self._once(load, n_replicas, n * longer)
         return found
 
+    def _once(self, load: Load, n_replicas: int, n: int) -> SimulatedRun:
+        """The fleet, or the part of it that speaks for all: each part is run once."""
+        part, n_run = self.streams.part(load, n_replicas)
+        run = self._part(part, n_run, n)
+        if n_run == n_replicas:
+            return run
+        return replace(run, little=_of_all(run.little, n_replicas / n_run))
+
     def _simulated(self, load: Load, n_replicas: int, n: int) -> SimulatedRun:
         slowness = load.slowness_ratio
         limits = tuple(replace(x, limit_s=x.limit_s / slowness) for x in self.limits)
@@ -140,7 +158,7 @@ class FleetSimulator:
         outcome, rows = played.outcome, played.rows
         columns = _columns(outcome, rows)
         little = _little(outcome, rows)
-        n_running = little.n_counted / played.n_replicas
+        n_running = little.n_counted / n_replicas
         gaps = self._gaps(outcome, rows, n_running)
         latencies = latency_statistics(limits, columns, gaps)
         is_met = meets_limits(latencies) and outcome.n_refused == 0
@@ -148,7 +166,7 @@ class FleetSimulator:
             meets_slo=is_met and not played.is_overloaded,
             latencies=latencies,
             is_overloaded=played.is_overloaded,
-            little=_of_all(little, n_replicas / played.n_replicas),
+            little=little,
             n_running=n_running,
             tpot_mean_s=float(columns["tpot"].mean()) if len(columns["tpot"]) else 0.0,
             gaps=gaps,
@@ -260,8 +278,6 @@ def _little(outcome: Outcome, rows: Ints) -> LittleClosure:
 
 def _of_all(little: LittleClosure, ratio: float) -> LittleClosure:
     """Of a whole fleet, where a part of it was run."""
-    if ratio == 1.0:
-        return little
     return replace(
         little,
         requests_per_s=ratio * little.requests_per_s,

@@ -15,7 +15,7 @@ from gpuplan.candidates.slo import is_growing
 from gpuplan.demand.generate import requests_for
 from gpuplan.demand.lengths import within_context
 from gpuplan.demand.statistics import peak_hour
-from gpuplan.domain.columns import Ints, ints
+from gpuplan.domain.columns import Ints, floats, ints
 from gpuplan.domain.scenario.demand import Arrivals, RequestShape
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.traffic.stream import ClosedLoop, Requests, alike
@@ -47,7 +47,7 @@ class Load(NamedTuple):
 
 
 class Played(NamedTuple):
-    """A run, its measured requests in order of arrival, and how many replicas it stands for."""
+    """A run, its measured requests in order of arrival, and how many replicas it is of."""
 
     outcome: Outcome
     rows: Ints
@@ -85,6 +85,10 @@ class RequestStreams:
         """Never known before a run."""
         return False
 
+    def part(self, load: Load, n_replicas: int) -> tuple[Load, int]:
+        """All of it: more replicas share a load better than fewer."""
+        return load, n_replicas
+
     def played(self, of: EvaluatedDeployment, load: Load, n_replicas: int, *, n: int) -> Played:
         """The load on so many replicas. Slower steps are a slower clock: more come in a step."""
         requests = self.at(load.requests_per_s * load.slowness_ratio, n, draw=load.draw)
@@ -99,7 +103,7 @@ class RequestStreams:
         """About so many requests at this rate; cached tokens are left out of the prompts."""
         base = self._base(n_requests, draw)
         rate = max(requests_per_s, n_requests / LONGEST_S)
-        return alike(base, base.arrive_s / rate)
+        return replace(base, arrive_s=floats(base.arrive_s / rate))
 
     def _fresh(self, drawn: Requests) -> Requests:
         """Prompts without what is found in the cache, as they are timed and not as they share."""
@@ -167,14 +171,20 @@ class UserStreams:
         in_flight = self.n_users(load.requests_per_s) / n_replicas - of.capacity_per_s() * think_s
         return in_flight > of.most_running
 
-    def played(self, of: EvaluatedDeployment, load: Load, n_replicas: int, *, n: int) -> Played:
-        """The users on so many replicas, or as many of both as speak for all.
-
-        Slower steps are a slower clock: as many users, who think for fewer of its ticks.
-        """
+    def part(self, load: Load, n_replicas: int) -> tuple[Load, int]:
+        """As many users and replicas as speak for all."""
         n_run = min(n_replicas, THINKING_POOL if self._users.think_s else LOOP_POOL)
         # The fullest replicas: a share of the requests meets them that no percentile leaves out.
         n_users = max(1, ceil(self.n_users(load.requests_per_s) * n_run / n_replicas - 1e-6))
+        return load._replace(requests_per_s=n_users / self._users.cycle_s), n_run
+
+    def played(self, of: EvaluatedDeployment, load: Load, n_replicas: int, *, n: int) -> Played:
+        """The users on so many replicas, or the part that speaks for all.
+
+        Slower steps are a slower clock: as many users, who think for fewer of its ticks.
+        """
+        load, n_run = self.part(load, n_replicas)
+        n_users = round(self.n_users(load.requests_per_s))
         loop = self._loop(n_users, max(LOOP_TURNOVERS, ceil(n / n_users)), load.draw)
         if load.slowness_ratio != 1.0:
             loop = replace(loop, think_s=loop.think_s / load.slowness_ratio)

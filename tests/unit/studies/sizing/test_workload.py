@@ -67,7 +67,7 @@ def test_chat_takes_three_pairs_and_says_why(sized):
     assert sized.demand.peak_requests_per_s == pytest.approx(3.333, rel=1e-3)
     assert (best.candidate.accelerator, best.candidate.layout.tp) == ("h100-sxm", 2)
     assert (best.n_serving, best.reserve.n_spare, best.n_accelerators) == (2, 1, 6)
-    [why] = best.remarks
+    [why] = tools(*chat())[0].too_few(best)
     assert why.startswith("1 is not enough")
     assert "not 40 ms" in why
     assert "replica may fail" in best.reserve.why
