@@ -72,6 +72,13 @@ def refusals_of(requests: Requests, limits: EngineLimits) -> Refusals:
     return Refusals(np.flatnonzero(left).astype(np.int64), tuple(reasons))
 
 
+def drawn_pairs(router: str, n_engines: int, n_requests: int, *, seed: int) -> Ints:
+    """The two engines of which each request takes one; drawn only for the router that asks."""
+    if router != "power_of_two":
+        return np.empty((0, 2), dtype=np.int64)
+    return np.random.default_rng(seed).integers(0, n_engines, size=(n_requests, 2))
+
+
 def engine_state(requests: Requests, fleet: Fleet, bin_s: float) -> st.Engines:
     """Idle engines, their tables, and the requests as rows."""
     limits, n = fleet.limits, fleet.n_engines

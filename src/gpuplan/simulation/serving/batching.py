@@ -13,6 +13,7 @@ from gpuplan.simulation.serving.arrays import (
     N_BINS,
     ROUTERS,
     Refusals,
+    drawn_pairs,
     engine_scalars,
     engine_state,
     outcome_of,
@@ -129,7 +130,7 @@ def _batcher(policy: BatchPolicy, *, lasts: Ints, peaks_s: NDArray[np.float64]) 
 
 def _run(sim: st.Engines, accepted: Ints, batcher: Batcher, *, router: str, seed: int) -> None:
     n_engines = len(sim.scalar)
-    pairs = np.random.default_rng(seed).integers(0, n_engines, size=(len(accepted), 2))
+    pairs = drawn_pairs(router, n_engines, len(accepted), seed=seed)
     seen = np.zeros((2, n_engines), dtype=np.int64)
     run_batches(sim, accepted, pairs, ROUTERS[router], seen, batcher)
 

@@ -9,7 +9,13 @@ from gpuplan.domain.simulation.engine import Fleet
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.traffic.stream import PrefixBlocks, Requests
 from gpuplan.errors import InputError, Problem
-from gpuplan.simulation.serving.arrays import ROUTERS, engine_state, outcome_of, refusals_of
+from gpuplan.simulation.serving.arrays import (
+    ROUTERS,
+    drawn_pairs,
+    engine_state,
+    outcome_of,
+    refusals_of,
+)
 from gpuplan.simulation.serving.batching import policy_problems, simulate_batches
 from gpuplan.simulation.serving.features import (
     has_features,
@@ -111,7 +117,7 @@ def _run(sim: AnyEngines, accepted: Ints, fleet: Fleet, *, method: str) -> None:
     if fleet.router == "round_robin" and fleet.lockstep is None:
         run_apart(sim, accepted, 0)
         return
-    pairs = _pairs(fleet, len(accepted))
+    pairs = drawn_pairs(fleet.router, fleet.n_engines, len(accepted), seed=fleet.seed)
     seen = np.zeros((2, fleet.n_engines), dtype=np.int64)
     if fleet.lockstep is None:
         run_routed(sim, accepted, pairs, ROUTERS[fleet.router], seen)
@@ -120,11 +126,3 @@ def _run(sim: AnyEngines, accepted: Ints, fleet: Fleet, *, method: str) -> None:
     sizes = (together.n_engines, ROUTERS[fleet.router])
     shared = np.rint(together.shared_s * SCALE).astype(np.int64)
     run_lockstep(sim, accepted, pairs, seen, np.array(sizes, dtype=np.int64), shared)
-
-
-def _pairs(fleet: Fleet, n_requests: int) -> Ints:
-    """The two engines of which each request takes one; drawn only for the router that asks."""
-    if fleet.router != "power_of_two":
-        return np.empty((0, 2), dtype=np.int64)
-    draws = np.random.default_rng(fleet.seed)
-    return draws.integers(0, fleet.n_engines, size=(n_requests, 2))

@@ -24,9 +24,9 @@ SURE_DEVIATIONS, LUCKY_DEVIATIONS = 1.65, -0.5  # of the model's error, at which
 OVERLOAD_RATIO = 1.1  # of the fullest rate: beyond it a run would only show the queue grow
 N_SPLITS = 2  # of the load between what is served and what is not
 N_FINE = 161
-GUESSED_FRAC, LEAST_GUESS_FRAC = 0.85, 0.05  # of the fullest rate, where a search begins
-TAIL_RATIO = 1.1  # of a high percentile of the time per token over its mean
-CLOSE_RATIO = 1.5  # of numbers of replicas that share a load about as well
+GUESSED_FRAC, LEAST_GUESS_FRAC = 0.8, 0.05  # of the fullest rate, where a search begins
+TAIL_RATIO = 1.15  # of a high percentile of the time per token over its mean
+MORE_RATIO, FEWER_RATIO = 1.5, 1.2  # of numbers of replicas that share a load about as well
 OUT_RATIO = 1.5  # of a limit: what is told of a queue that grows
 IDLE_FRAC = 0.99  # of the closed form of an idle replica: runs round their steps
 RANGED = {"ttft": "ttft_mean_ms", "tpot": "tpot_mean_ms", "itl": "tpot_mean_ms", "e2e": "e2e_s"}
@@ -64,6 +64,11 @@ def guessed_load(simulator: FleetSimulator) -> CarriedLoad:
     )
 
 
+def is_close(known: int, n: int) -> bool:
+    """Whether so many replicas whose latencies are known share a load as n do, or hardly worse."""
+    return known == n or (min(known, n) > FEW and n / MORE_RATIO <= known <= n * FEWER_RATIO)
+
+
 class LatencyProfile:
     """Latencies of so many replicas over their load, and what the model's error makes of them."""
 
@@ -84,8 +89,7 @@ class LatencyProfile:
     @property
     def _is_close(self) -> bool:
         """Whether those whose profile is known share a load as well, or about as well."""
-        n = 0 if self._fewer is None else self._fewer.n_run
-        return n == self.n_run or FEW < n <= self.n_run <= CLOSE_RATIO * n
+        return self._fewer is not None and is_close(self._fewer.n_run, self.n_run)
 
     @property
     def _measured(self) -> tuple[Floats, Floats]:
@@ -165,7 +169,8 @@ class LatencyProfile:
             return False
         if self._runs.streams.is_beyond(self._runs.prepared, Load(load), self._n):
             return False
-        run = self._runs.run(load, self._n, most_longer=1)
+        # The planned load is measured; how latencies go from there is told by shorter runs.
+        run = self._runs.run(load, self._n, most_longer=1, is_rough=ratio != 1.0)
         if run.is_overloaded or run.n_refused:
             return False
         rows[load / self._n] = [max(each.value_s, 1e-9) for _, each in run.latencies]

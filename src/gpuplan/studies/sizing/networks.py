@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuplan.candidates.prune import rejection
 from gpuplan.candidates.risk import DEVIATIONS, Z_80, error_ratio
+from gpuplan.candidates.search import smallest_that_holds
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.serving import ServingLayout
@@ -34,6 +35,7 @@ BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
 HIGHEST_FRAC = 0.95  # utilization beyond which a queue has no steady part worth the name
 WEIGHTS_FRAC = 0.9  # of the memory: the rest is for activations and the runtime
 BYTES_PER_PARAM = 2.0
+POOL = 32  # servers behind one router; of more, one pool speaks for all
 LEAST_REQUESTS, MOST_REQUESTS, TURNOVERS = 4_000, 50_000, 10
 WARMUP_FRAC = 0.1
 BISECTIONS = 3
@@ -57,7 +59,12 @@ class _Queue(NamedTuple):
         return self.best.samples_per_s.value
 
     def latencies_s(self, n_servers: int, requests_per_s: float) -> tuple[float, ...]:
-        """Latency by the statistic of each limit, at this rate on so many servers."""
+        """Latency by the statistic of each limit, at this rate on so many servers.
+
+        Many of them are pools, each behind a router of its own: one is run for all.
+        """
+        if n_servers > POOL:
+            return self.latencies_s(POOL, requests_per_s * POOL / n_servers)
         n = min(MOST_REQUESTS, max(LEAST_REQUESTS, TURNOVERS * n_servers * self.best.batch))
         arrive_s = self.streams.at(requests_per_s, n).arrive_s
         ones = np.ones(len(arrive_s), dtype=np.int64)
@@ -81,10 +88,10 @@ class _Queue(NamedTuple):
     def n_servers(self, requests_per_s: float, *, most_frac: float) -> int | None:
         """The fewest servers that hold the rate; None where far more than enough do not."""
         least = max(1, ceil(requests_per_s / (most_frac * self.full_per_s)))
-        n, most = least, 4 * least + 8
-        while n <= most and not self.holds(n, requests_per_s):
-            n += max(1, n // 20)
-        return n if n <= most else None
+        high = least + max(1, least // 20)
+        return smallest_that_holds(
+            lambda n: n >= least and self.holds(n, requests_per_s), least, high, most=4 * least + 8
+        )
 
     def safe_per_s(self, n_servers: int, requests_per_s: float) -> float:
         """The highest rate of one of so many servers that meets the limits."""
@@ -194,9 +201,12 @@ def _queued(
     fleet = _fleet(task, candidate, best, min(busy_frac, task.ceiling_frac(1.0)), "queue simulated")
     if fleet.need.n_peak == 0:
         return fleet
-    carried = _Waits(queue, fleet.need.n_peak).carried(task.down_frac(candidate))
-    sure = likely(task, replace(fleet, carried=carried)) or fleet
-    return replace(sure, limits=_Waits(queue, sure.need.n_peak).margins(task.peak_per_s))
+    waits = _Waits(queue, fleet.need.n_peak)
+    sure = likely(task, replace(fleet, carried=waits.carried(task.down_frac(candidate)))) or fleet
+    if min(sure.need.n_peak, POOL) != min(fleet.need.n_peak, POOL):
+        waits = _Waits(queue, sure.need.n_peak)
+    each = task.peak_per_s / sure.need.n_peak
+    return replace(sure, limits=waits.margins(each))
 
 
 class _Waits:
@@ -238,9 +248,9 @@ class _Waits:
             down_frac=down_frac,
         )
 
-    def margins(self, requests_per_s: float) -> tuple[LimitMargin, ...]:
-        """Latencies at this rate; what would have no end is out of its limit by half."""
-        at, middle = requests_per_s / self._n, self._queue.latencies_s(self._n, requests_per_s)
+    def margins(self, at: float) -> tuple[LimitMargin, ...]:
+        """Latencies at this rate of one; what would have no end is out of its limit by half."""
+        middle = self._queue.latencies_s(self._n, self._n * at)
         ends = error_ratio(self._error, floats([-Z_80, Z_80]))
         low, high = (self._slowed_s(floats([at]), float(ratio))[0] for ratio in ends)
         return tuple(

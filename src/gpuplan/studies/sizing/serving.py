@@ -26,6 +26,7 @@ from gpuplan.studies.sizing.carried import (
     LatencyProfile,
     best_odds_frac,
     guessed_load,
+    is_close,
 )
 from gpuplan.studies.sizing.draw import power_by_load
 from gpuplan.studies.sizing.likely import likely_need, middle_load, sure_need, with_odds
@@ -231,7 +232,7 @@ class ServingSizer:
         n_run = self._n_pool if self._is_pooled(peak) else n
         # Of pools and closed loops one part speaks for any number, else fewer for more.
         is_part = n_run < n or self.demand.n_users is not None
-        others = [k for k in self._profiles if k < n or is_part]
+        others = [k for k in self._profiles if k < n or is_part or is_close(k, n)]
         fewer = self._profiles.get(min(others, key=lambda k: abs(k - n), default=0))
         load = peak * n_run / n
         self._profiles[n] = LatencyProfile(self.simulator, n_replicas=n_run, load=load, fewer=fewer)

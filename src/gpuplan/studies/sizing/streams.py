@@ -27,7 +27,7 @@ from gpuplan.units import HOUR
 
 WARMUP_FRAC = 0.2
 COOLDOWN_FRAC = 0.05  # the last requests meet a fleet that runs empty
-N_TURNOVERS = 30  # times that all in flight are replaced in one run
+N_TURNOVERS = 16  # times that all in flight are replaced in one run, at twice their idle time
 LONGEST_S = 30 * 86400.0
 MANY_REQUESTS = 400_000
 NEXT_SEED = 7919  # between draws
