@@ -10,12 +10,13 @@ from math import sqrt
 
 import numpy as np
 
-from gpuplan.candidates.risk import DEVIATIONS, Z_80, error_ratio, risk_samples
+from gpuplan.candidates.risk import DEVIATIONS, Z_80, RiskSamples, error_ratio, risk_samples
 from gpuplan.domain.columns import Floats, floats
-from gpuplan.domain.plan.sizing import CarriedLoad
+from gpuplan.domain.plan.sizing import CarriedLoad, LimitMargin
 from gpuplan.domain.provenance import Estimate
-from gpuplan.studies.sizing.simulator import FleetSimulator
+from gpuplan.studies.sizing.simulator import FleetSimulator, SimulatedRun
 from gpuplan.studies.sizing.streams import Load
+from gpuplan.studies.sizing.task import margin_of
 
 LOWER_FRACS = (0.6, 0.2)  # of the planned load, down to where all is well
 HIGHER_RATIOS = (1.3, 1.8, 3.0, 5.0, 9.0, 16.0, 30.0, 55.0, 100.0, 180.0)  # up to where nothing is
@@ -133,6 +134,20 @@ class LatencyProfile:
             known = ratio
         return True
 
+    def most_odds_frac(self, samples: RiskSamples) -> float:
+        """More than the odds of these replicas, from one run at the planned load.
+
+        Of samples with more demand and a slower model nothing is better than that load shows.
+        """
+        rows: dict[float, list[float]] = {}
+        is_late = samples.n_deviations >= 0.0
+        if self._run(1.0, rows):
+            [latencies_s] = rows.values()
+            found = zip(latencies_s, self._errors[0], self._limits_s, strict=True)
+            late = [s * error_ratio(unit, samples.n_deviations) > most for s, unit, most in found]
+            is_late = np.any(late, axis=0)
+        return 1.0 - float(np.mean(is_late & (samples.demand_ratio >= 1.0)))
+
     def _table(self, rows: dict[float, list[float]]) -> tuple[Floats, Floats]:
         """Loads in rising order and their latencies."""
         loads = sorted(rows)
@@ -169,8 +184,7 @@ class LatencyProfile:
             return False
         if self._runs.streams.is_beyond(self._runs.prepared, Load(load), self._n):
             return False
-        # The planned load is measured; how latencies go from there is told by shorter runs.
-        run = self._runs.run(load, self._n, most_longer=1, is_rough=ratio != 1.0)
+        run = self._runs.run(load, self._n, most_longer=1)
         if run.is_overloaded or run.n_refused:
             return False
         rows[load / self._n] = [max(each.value_s, 1e-9) for _, each in run.latencies]
@@ -225,7 +239,21 @@ class LatencyProfile:
             down_frac=down_frac,
         )
 
-    def ranges(self, each: float) -> list[tuple[float, float]]:
+    def margins(self, run: SimulatedRun, each: float) -> tuple[LimitMargin, ...]:
+        """Each SLO beside what a run reached, with the model's range at this load of a replica."""
+        found = zip(run.latencies, self._ranges(each), strict=True)
+        return tuple(
+            margin_of(
+                limit,
+                Estimate(
+                    value=at.value_s, low=at.value_s * low, high=at.value_s * high, tier="simulated"
+                ),
+                at.bound_s,
+            )
+            for (limit, at), (low, high) in found
+        )
+
+    def _ranges(self, each: float) -> list[tuple[float, float]]:
         """Of each SLO, the ends of its 80 % range at this load of one replica, over the middle."""
         known, _ = self._measured
         if len(known) == 0 or known[-1] < each * (1 - 1e-9):

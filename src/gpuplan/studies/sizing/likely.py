@@ -20,7 +20,7 @@ from gpuplan.studies.sizing.task import SizingTask
 # Of the replicas that the predicted speed needs. Beyond it odds rise only by emptying the fleet:
 # the SLO lies near the latency of a lone request, and other hardware is the answer.
 MOST_RATIO = 4
-N_FEWER = 3  # tries to do with fewer than are known to be enough
+N_FEWER = 6  # tries to do with fewer than are known to be enough
 N_ROUNDS = 4  # larger fleets share their load better: the need is asked for again
 
 CarriedBy = Callable[[int], CarriedLoad]  # what each of so many replicas carries
@@ -138,7 +138,8 @@ def _fewer(found: ReplicaNeed, asked: ReplicaNeed, wanted: Wanted) -> ReplicaNee
             break
         again = wanted(asked.n_peak)
         if again is not None and again.n_peak <= asked.n_peak:
-            return asked
+            found, asked = asked.at_least(again), again
+            continue
         share = (asked.n_peak + found.n_peak) / (2.0 * found.n_peak)
         asked = asked.at_least(found.scaled(share))
     return found

@@ -7,12 +7,11 @@ from math import ceil
 import numpy as np
 
 from gpuplan.candidates.need import load_points, loads_of, need_of
-from gpuplan.candidates.risk import rate_within
+from gpuplan.candidates.risk import rate_within, risk_samples
 from gpuplan.candidates.search import largest_load, smallest_that_holds, staffing_bracket
 from gpuplan.domain.plan.candidate import Rejection
 from gpuplan.domain.plan.sizing import (
     CarriedLoad,
-    LimitMargin,
     LittleClosure,
     PoolUtilization,
     ReplicaNeed,
@@ -33,7 +32,7 @@ from gpuplan.studies.sizing.likely import likely_need, middle_load, sure_need, w
 from gpuplan.studies.sizing.reasons import band_text, no_fleet, violations_text
 from gpuplan.studies.sizing.simulator import LONGER, MOST_LONGER, FleetSimulator, SimulatedRun
 from gpuplan.studies.sizing.streams import Load
-from gpuplan.studies.sizing.task import SizingTask, margin_of
+from gpuplan.studies.sizing.task import SizingTask
 
 # The fluid bound is of mean batches; runs may fill them a little better.
 SOUND_FRAC = 0.9
@@ -146,6 +145,8 @@ class ServingSizer:
         """
         if n_most is not None and not self.may_be_likely:
             return None
+        if n_most is not None and self._is_unlikely(n_most):
+            return None
         sure = self._sure_need(n_most) if self.may_be_likely else None
         if sure is not None and n_most is not None and sure.n_peak > n_most:
             return None
@@ -175,6 +176,16 @@ class ServingSizer:
         guess, candidate = guessed_load(self.simulator), self.simulator.candidate
         return sure_need(self.task, candidate, guess, self._carried, n_most=n_most)
 
+    def _is_unlikely(self, n: int) -> bool:
+        """Whether one run shows already that so many are not as likely as is asked for."""
+        options, candidate = self.task.context.options, self.simulator.candidate
+        if options.min_probability_frac is None:
+            return False
+        n_run, load = self._part_of(n + self.task.reserve(candidate, n).n_spare)
+        profile = LatencyProfile(self.simulator, n_replicas=n_run, load=load)
+        odds = profile.most_odds_frac(risk_samples(options.seed))
+        return odds < options.min_probability_frac
+
     def _carried_with(self, need: ReplicaNeed) -> CarriedLoad:
         """What each carries with the spares beside them, all of them up."""
         n = need.n_peak
@@ -183,9 +194,7 @@ class ServingSizer:
     def _holds_surely(self, need: ReplicaNeed) -> bool:
         """So many are enough at the predicted speed too: at the peak, and in quieter hours."""
         peak, n = self.task.peak_per_s, need.n_peak
-        at, n_run = (peak, n)
-        if self._is_pooled(peak):
-            at, n_run = peak * self._n_pool / n, self._n_pool
+        n_run, at = self._part_of(n)
         if not self._holds(at, n_run):
             return False
         is_clear = self.peak_run(peak, n).is_clear
@@ -228,22 +237,27 @@ class ServingSizer:
 
     def _profile_of(self, n: int) -> LatencyProfile:
         """Latencies of so many over their load; of one pool, where there are several."""
-        peak = self.task.peak_per_s
-        n_run = self._n_pool if self._is_pooled(peak) else n
+        n_run, load = self._part_of(n)
         # Of pools and closed loops one part speaks for any number, else fewer for more.
         is_part = n_run < n or self.demand.n_users is not None
         others = [k for k in self._profiles if k < n or is_part or is_close(k, n)]
         fewer = self._profiles.get(min(others, key=lambda k: abs(k - n), default=0))
-        load = peak * n_run / n
         self._profiles[n] = LatencyProfile(self.simulator, n_replicas=n_run, load=load, fewer=fewer)
         return self._profiles[n]
+
+    def _part_of(self, n: int) -> tuple[int, float]:
+        """Replicas that are run for so many, and their part of the peak."""
+        peak = self.task.peak_per_s
+        n_run = self._n_pool if self._is_pooled(peak) else n
+        return n_run, peak * n_run / n
 
     def _measured(self, n: int, *, need: ReplicaNeed, remarks: tuple[str, ...]) -> Sized:
         """What so many replicas reach, hold and draw at the peak."""
         prepared, peak = self.simulator.prepared, self.task.peak_per_s
         last = self.peak_run(peak, n)
         reserve = self.task.reserve(self.simulator.candidate, n)
-        carried = self._carried(n + reserve.n_spare)
+        n_spare = reserve.n_spare
+        carried = self._carried(n + n_spare)
         most = n * float(np.interp(0.0, carried.n_deviations, carried.load_per_s))
         return Sized(
             candidate=self.simulator.candidate,
@@ -252,7 +266,10 @@ class ServingSizer:
             reserve=reserve,
             capacity_per_s=rate_within(carried, most, n=n, peak=peak),
             carried=carried,
-            limits=_margins(self._profile(n + reserve.n_spare).ranges(peak / n), last),
+            # Spares that share the load hardly better tell its range as well.
+            limits=self._profile(n + n_spare if is_close(n + n_spare, n) else n).margins(
+                last, peak / n
+            ),
             little=_with_prefix(last, self.simulator),
             utilization=PoolUtilization(
                 peak_frac=self._served_per_s(last) / (n * self.simulator.capacity_per_s()),
@@ -303,9 +320,8 @@ class ServingSizer:
 
     def peak_run(self, peak: float, n: int) -> SimulatedRun:
         """A run at this size; of one pool, where there are several."""
-        if not self._is_pooled(peak):
-            return self.simulator.run(peak, n)
-        return self.simulator.run(peak * self._n_pool / n, self._n_pool)
+        n_run = self._n_pool if self._is_pooled(peak) else n
+        return self.simulator.run(peak * n_run / n, n_run)
 
     def _power(self, run: SimulatedRun, n: int) -> Estimate | None:
         output = max(1.0, self.simulator.evaluator.load.output_tokens)
@@ -356,23 +372,6 @@ class ServingSizer:
         verb = "is" if n_predicted == 2 else "are"
         why = violations_text(run)
         return () if run.meets_slo else (f"{n_predicted - 1} {verb} not enough: {why}",)
-
-
-def _margins(ranges: list[tuple[float, float]], run: SimulatedRun) -> tuple[LimitMargin, ...]:
-    """Each latency SLO beside what the run reached, with the range of the model."""
-    return tuple(
-        margin_of(
-            limit,
-            Estimate(
-                value=each.value_s,
-                low=each.value_s * low,
-                high=each.value_s * high,
-                tier="simulated",
-            ),
-            each.bound_s,
-        )
-        for (limit, each), (low, high) in zip(run.latencies, ranges, strict=True)
-    )
 
 
 def _ranged_rate(simulator: FleetSimulator, per_s: float) -> Estimate:

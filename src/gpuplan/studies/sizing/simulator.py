@@ -31,7 +31,7 @@ from gpuplan.studies.sizing.evaluator import CandidateEvaluator
 from gpuplan.studies.sizing.streams import MANY_REQUESTS, Load, RequestStreams, UserStreams
 
 LIKELY_FRAC = 0.8  # of the fullest rate: above, a short look is worth its time
-SHORT, ROUGH = 4, 2
+SHORT = 4
 LONGER = 4
 MOST_LONGER = LONGER**2
 OPEN_RATIO = 2.0
@@ -120,14 +120,13 @@ class FleetSimulator:
         slowness_ratio: float = 1.0,
         draw: int = 0,
         most_longer: int = MOST_LONGER,
-        is_rough: bool = False,
     ) -> SimulatedRun:
         """The load on so many replicas, all steps being slower by a factor.
 
         Slower steps are a slower clock: more requests per step, and limits of fewer steps. Near
         the fullest rate a short look comes first: a queue that grows is seen at once. Where a
         SLO is violated by no more than chance could do, the run is made longer, up to so many
-        times: more replicas would not make the draws any surer. A rough one is half as long.
+        times: more replicas would not make the draws any surer.
         """
         rate = requests_per_s * slowness_ratio
         load = Load(requests_per_s, slowness_ratio, draw)
@@ -136,8 +135,6 @@ class FleetSimulator:
             first = self._once(load, n_replicas, n // SHORT)
             if not first.meets_slo and _is_far(first):
                 return first
-        if is_rough:
-            return self._once(load, n_replicas, n // ROUGH)
         found = self._once(load, n_replicas, n)
         n_most = MANY_REQUESTS // self.candidate.layout.n_engines
         for longer in (LONGER, MOST_LONGER):

@@ -27,7 +27,10 @@ from gpuplan.units import HOUR
 
 WARMUP_FRAC = 0.2
 COOLDOWN_FRAC = 0.05  # the last requests meet a fleet that runs empty
-N_TURNOVERS = 16  # times that all in flight are replaced in one run, at twice their idle time
+# Times that all in flight are replaced in one run, at twice their idle time: of arrivals as even
+# as chance makes them, and of bursts, which come and go more slowly.
+N_TURNOVERS, N_BURST_TURNOVERS = 16, 30
+STEP_RATIO = 2**0.5  # between the numbers of requests that runs have
 LONGEST_S = 30 * 86400.0
 MANY_REQUESTS = 400_000
 NEXT_SEED = 7919  # between draws
@@ -76,10 +79,12 @@ class RequestStreams:
 
     def n_requests(self, in_flight: float, *, least: int) -> int:
         """Requests of a run that replaces all in flight often enough."""
-        n = least
-        while n < N_TURNOVERS * in_flight and n < MANY_REQUESTS:
-            n *= 2
-        return n
+        is_even = self._recorded is None and self._arrivals.burstiness_ratio <= 1.0
+        wanted = (N_TURNOVERS if is_even else N_BURST_TURNOVERS) * in_flight
+        n = float(least)
+        while n < wanted and n < MANY_REQUESTS:
+            n *= STEP_RATIO
+        return round(n)
 
     def is_beyond(self, of: EvaluatedDeployment, load: Load, n_replicas: int) -> bool:
         """Never known before a run."""
