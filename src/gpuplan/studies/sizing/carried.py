@@ -117,7 +117,10 @@ class LatencyProfile:
         for frac in LOWER_FRACS:
             if rows and self._is_sure(rows):
                 break
-            self._run(frac, rows)
+            is_served = self._run(frac, rows)
+            if is_served and not known:
+                self._between(frac, 1.0, rows)
+                known = frac
         if rows and self._fewer is not None:
             rows |= self._fewer.outside(min(rows), max(rows) if is_open else np.inf)
         return self._table(rows), is_open

@@ -131,11 +131,15 @@ class FleetSimulator:
         rate = requests_per_s * slowness_ratio
         load = Load(requests_per_s, slowness_ratio, draw)
         n = self.n_requests(rate)
-        if rate > LIKELY_FRAC * n_replicas * self.capacity_per_s():
+        is_full = rate > LIKELY_FRAC * n_replicas * self.capacity_per_s()
+        if is_full:
             first = self._once(load, n_replicas, n // SHORT)
             if not first.meets_slo and _is_far(first):
                 return first
         found = self._once(load, n_replicas, n)
+        if found.is_overloaded and not is_full and meets_limits(found.latencies):
+            # Bursts at the end look like a queue that grows: a longer run tells them apart.
+            return self._once(load, n_replicas, n * LONGER)
         n_most = MANY_REQUESTS // self.candidate.layout.n_engines
         for longer in (LONGER, MOST_LONGER):
             if not found.is_undecided or longer > most_longer or n * longer > n_most:
