@@ -21,7 +21,10 @@
                            `serve` and `watch` under load: flat memory, threads and open files
     python3 dev.py screenshots [--all]
                            pictures of the page and of the report, by Chromium
-    python3 dev.py ray     sweeps on a real Ray cluster of this server, workers killed on the way
+    python3 dev.py ray [--speed]
+                           sweeps on a real Ray cluster of this server, workers killed on the way;
+                           1,000 simulations on one worker and on two (needs an idle server)
+    python3 dev.py peers   tools of the field beside ours, in one table
     python3 dev.py numba   the kernel tests on the oldest and the newest numba that is supported
 
 Needs Python 3.11 or newer and nothing else.
@@ -52,7 +55,7 @@ def main() -> int:
         "ray": ray,
         "requirements": requirements,
     }
-    jobs |= {"docs": docs, "fuzz": fuzz, "sbom": sbom, "wheel": wheel}
+    jobs |= {"docs": docs, "fuzz": fuzz, "peers": peers, "sbom": sbom, "wheel": wheel}
     jobs |= {name: partial(tool, name) for name in ("licences", "screenshots", "soak")}
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if sys.version_info < (3, 11):  # noqa: UP036  (an older Python should say so, not fail)
@@ -207,9 +210,27 @@ def ray(arguments: list[str]) -> int:
     venv.create(home, with_pip=True, clear=False)
     python = home / BIN.name / "python"
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    return run(*pip, "-e", f"{ROOT}[ray]", "pytest", "hypothesis") or run(
-        python, "-m", "pytest", "-q", ROOT / "tests/unit/execution/test_sweep.py", *arguments
-    )
+    job = ["-m", "pytest", "-q", ROOT / "tests/unit/execution/test_sweep.py", *arguments]
+    if "--speed" in arguments:
+        rest = [word for word in arguments if word != "--speed"]
+        job = [ROOT / "benchmarks/bench_ray.py", *rest]
+    return run(*pip, "-e", f"{ROOT}[ray]", "pytest", "hypothesis") or run(python, *job)
+
+
+def peers(arguments: list[str]) -> int:
+    """Every peer that can be installed, beside ours on the same rows; others say why not."""
+    set_up()
+    python, code = _environment("peers", "torch==2.13.0", "accelerate", "deepspeed")
+    _, other = _environment("peers", "aiconfigurator", "llm-analysis", "accasim")
+    folder, program = ROOT / "benchmarks" / "peers", python.with_name("aiconfigurator")
+    jobs = [
+        [folder / "memory.py", "--peers", python],
+        [folder / "selection.py"],
+        [folder / "cluster.py", "--peers", python],
+        [folder / "training.py", "--peers", python, *arguments],
+        [ROOT / "benchmarks/bench_plan.py", "--only-peer", "--peer", program],
+    ]
+    return max([code, other, *(run(BIN / "python", *job) for job in jobs)])
 
 
 def numba(arguments: list[str]) -> int:

@@ -241,7 +241,8 @@ class Collector:
 
     def _sound(self, word: Word, raw: Floats) -> Floats:
         """In base units; marks for "no value" and what no device can show are missing."""
-        value = np.where(is_blank(raw), np.nan, raw * word.scale)
+        with np.errstate(over="ignore"):  # 1e300 of anything is impossible, and told below
+            value = np.where(is_blank(raw), np.nan, raw * word.scale)
         if (n_blank := int(is_blank(raw).sum())) > 0:
             where = f"{word.metric} = {raw[is_blank(raw)][0]:.0f}"
             self.quirk("a mark for 'no value'", where, "read as missing", n_cases=n_blank)

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from fakes.deployed import deployed, deployed_pool, served_model, spread_pool
+from fakes.deployed import deployed, deployed_pool, node, served_model, spread_pool
 from gpuplan.domain.plan.candidate import PoolLayout
 from gpuplan.errors import InputError
+from gpuplan.render.commands.engine import image_of
 from gpuplan.render.targets import rendered
 
 
@@ -101,11 +102,18 @@ def test_what_cannot_run_there_is_refused(target, one):
 
 
 def test_tpus_are_asked_for_as_gke_names_them_with_their_own_build():
-    (file,) = rendered(deployed(deployed_pool("tpu-v5e")), "kubernetes")
+    shape = node(n_accelerators=4)
+    (file,) = rendered(deployed(deployed_pool("tpu-v5e", node=shape)), "kubernetes")
     pod = next(yaml.safe_load_all(file.content))["spec"]["template"]["spec"]
     selector = {"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice"}
-    assert pod["nodeSelector"] == selector
+    assert pod["nodeSelector"] == selector | {"cloud.google.com/gke-tpu-topology": "2x2"}
     assert pod["containers"][0]["image"] == "vllm/vllm-tpu:latest"
+    assert b"name that tag of the TPU build" in b" ".join(file.content.replace(b"#", b"").split())
+
+
+def test_cpus_get_the_build_for_cpus():
+    one = deployed_pool("cpu-xeon-8480")
+    assert image_of(one, one.served) == "vllm/vllm-openai-cpu:v0.15.0"
 
 
 def test_boards_that_the_image_does_not_run_on_are_told():

@@ -7,6 +7,7 @@ import numpy as np
 from gpuplan.diagnose.features import DeviceView
 from gpuplan.diagnose.finding import Finding, percent, seen
 from gpuplan.domain.telemetry.observation import Telemetry
+from gpuplan.units import HOUR
 
 HELD_BYTES = 1e9  # of device memory: somebody's program is there
 IDLE_UTIL = 0.02
@@ -39,7 +40,7 @@ def _idle(device: DeviceView) -> Finding | None:
         return None
     is_held = held_bytes(device) > HELD_BYTES or bool(device.subject.job)
     rows = (
-        seen("any kernel active", "never", f"in {device.span_s / 60:.0f} minutes"),
+        seen("any kernel active", f"never in {device.span_s / HOUR:,.1f} h", ""),
         seen("memory held", f"{held_bytes(device) / 1e9:.1f} GB", f"{HELD_BYTES / 1e9:.0f} GB"),
     )
     sure = 0.9 if device.span_s >= WATCHED_S else 0.5

@@ -131,17 +131,20 @@ def _scanned(path: Path) -> tuple[pl.LazyFrame, list[str], int]:
         what, fix = f"cannot be read: {error}", "give a file that exists"
         raise one(InputError, "jobs", str(path), what, fix) from None
     if head.lstrip()[:1] in (b"{", b"["):
-        frame = pl.LazyFrame(_json_rows(path))
+        frame = _json_frame(path)
         return frame, frame.collect_schema().names(), 1
     return _text_table(path, head)
 
 
-def _json_rows(path: Path) -> list[dict[str, Any]]:
+def _json_frame(path: Path) -> pl.LazyFrame:
     try:
-        return kubernetes_rows(json.loads(path.read_text(encoding="utf-8")))
+        return pl.LazyFrame(kubernetes_rows(json.loads(path.read_text(encoding="utf-8"))))
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError) as error:
+        why = f"a part is missing or of another kind ({type(error).__name__})"
     except ValueError as error:
-        fix = "give the output of kubectl get pods -A -o json, or of kubectl get workloads"
-        raise one(InputError, "jobs", str(path), f"is no list of jobs: {error}", fix) from None
+        why = str(error)
+    fix = "give the output of kubectl get pods -A -o json, or of kubectl get workloads"
+    raise one(InputError, "jobs", str(path), f"is no list of jobs: {why}", fix)
 
 
 def _text_table(path: Path, head: bytes) -> tuple[pl.LazyFrame, list[str], int]:

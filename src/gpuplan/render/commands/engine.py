@@ -18,8 +18,10 @@ Args = list[tuple[str, object]]
 QUANTIZED = {"fp8": "fp8", "int8": "int8"}  # that engines make from 16-bit weights as they load
 
 
-# Builds of vLLM for boards other than NVIDIA's, by vendor.
+# Builds of vLLM for boards other than NVIDIA's, by vendor. Those for TPUs are not published for
+# every version, so the newest is named, and a comment says so.
 VENDOR_IMAGES = {"amd": "vllm/vllm-openai-rocm:v{}", "google": "vllm/vllm-tpu:latest"}
+CPU_IMAGE = "vllm/vllm-openai-cpu:v{}"
 
 
 class EngineKind(NamedTuple):
@@ -46,7 +48,7 @@ def image_of(one: DeployedPool, served: ServedModel) -> str:
     full = version if version.count(".") != 1 else f"{version}.0"
     name = kind_of(served).image
     if served.engine.name == "vllm":
-        name = VENDOR_IMAGES.get(one.card.vendor.lower(), name)
+        name = CPU_IMAGE if one.card.is_cpu else VENDOR_IMAGES.get(one.card.vendor.lower(), name)
     return name.format(full) if version != "latest" else name.split(":")[0] + ":latest"
 
 
@@ -70,6 +72,11 @@ def precision_notes(one: DeployedPool, served: ServedModel) -> Iterator[str]:
         yield (
             f"{image_of(one, served)} does not run on {one.card.vendor} {one.card.family}: put "
             "the vendor's own build in its place."
+        )
+    if vendor == "google" and served.engine.version:
+        yield (
+            f"The plan was simulated with {served.engine.name} {served.engine.version}: name that "
+            "tag of the TPU build where it is published."
         )
     if served.is_published_precision or one.pool.precision in ("bf16", "fp16", *QUANTIZED):
         return

@@ -34,12 +34,16 @@ PRODUCTS = {
 }
 # What GKE writes for TPU nodes, by the id of the catalog; their machine types are its own.
 TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
+TPU_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 TPUS = {
     "tpu-v4": "tpu-v4-podslice",
     "tpu-v5e": "tpu-v5-lite-podslice",
     "tpu-v5p": "tpu-v5p-slice",
     "tpu-v6e": "tpu-v6e-slice",
+    "tpu-v7": "tpu7x",
 }
+FLAT = {1: "1x1", 4: "2x2", 8: "2x4"}  # chips of one node of v5e and v6e
+CUBE = {4: "2x2x1"}  # of the others
 NODE_FRAC = 0.9  # of a node's CPUs and memory: the rest is for the system and its agents
 SHM_BYTES = 8 * GIB  # shared memory of each accelerator's worker processes
 
@@ -73,7 +77,10 @@ def _memory(one: DeployedPool) -> float:
 def selector_of(one: DeployedPool) -> dict[str, str]:
     """Labels of the nodes that the plan counts on."""
     if one.pool.accelerator in TPUS:
-        return {TPU_LABEL: TPUS[one.pool.accelerator]}
+        shapes = FLAT if one.pool.accelerator.endswith("e") else CUBE
+        shape = shapes.get(one.node.n_accelerators)
+        topology = {TPU_TOPOLOGY: shape} if shape else {}
+        return {TPU_LABEL: TPUS[one.pool.accelerator], **topology}
     if one.node.cloud in NAMED_NODES:
         return {INSTANCE: one.node.name}
     product = PRODUCTS.get(one.pool.accelerator)

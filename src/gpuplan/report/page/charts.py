@@ -5,13 +5,14 @@ Targets are dashed lines, what lies beyond them is shaded, and every line is lab
 
 from collections.abc import Iterator, Sequence
 from math import isfinite
+from textwrap import wrap
 from typing import NamedTuple
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from gpuplan.domain.plan.answer import Curve, TornadoBar
 from gpuplan.report.charts.axis import Axis, tick_label, ticks
 from gpuplan.report.charts.svg import canvas, polyline, shape
-from gpuplan.report.formats import percent, usd
+from gpuplan.report.formats import accelerator_name, percent, usd
 from gpuplan.report.plan.headline import slo_name
 
 WIDTH, HEIGHT = 560, 270
@@ -22,6 +23,7 @@ BAR_HEIGHT, BAR_LABEL = 26, 190
 ROW, TRACK = 42, 150  # of bars with their label above; where a gauge begins
 N_COLOURS = 6  # classes c0 … c5 of the style sheet
 TARGETS = ("limit", "highest within SLO")
+COST = "Monthly cost of"  # begins the title of charts whose lines are accelerators
 
 
 class Bar(NamedTuple):
@@ -201,15 +203,15 @@ def _end_labels(curves: Sequence[Curve], y_axis: Axis) -> Iterator[Element]:
     floor = 0.0
     for y, place in ends:
         at = max(y, floor + LABEL_GAP)
-        floor = at
         kind = "targettext" if curves[place].name in TARGETS else f"t{place % N_COLOURS}"
-        name = _shortened(slo_name(curves[place].name), RIGHT - 8)
-        yield _text(name, WIDTH - RIGHT + 6, min(at, HEIGHT - BOTTOM) + 4, "start", kind)
+        for line in wrap(_label(curves[place]), int((RIGHT - 8) / LETTER)):
+            yield _text(line, WIDTH - RIGHT + 6, min(at, HEIGHT - BOTTOM) + 4, "start", kind)
+            floor, at = at, at + LABEL_GAP
 
 
-def _shortened(name: str, width: float) -> str:
-    n = int(width / LETTER)
-    return name if len(name) <= n else f"{name[: n - 1]}…"
+def _label(curve: Curve) -> str:
+    is_board = curve.chart.startswith(COST)
+    return accelerator_name(curve.name) if is_board else slo_name(curve.name)
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Element:

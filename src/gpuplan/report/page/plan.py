@@ -13,6 +13,7 @@ from gpuplan.domain.sheet import Table
 from gpuplan.report.formats import peak_kw, percent, span, usd
 from gpuplan.report.page import render
 from gpuplan.report.page.charts import (
+    COST,
     Bar,
     Gauge,
     bars_chart,
@@ -44,7 +45,7 @@ from gpuplan.units import MONTH
 N_BARS = 6
 N_FEW = 4  # bars and gauges that leave room for a chart on the first screen
 OTHERS, FULL = "What other fleets would cost", "How full the fleet is"
-COST, LATENCY, USE = "Monthly cost of", "Latency of", "Utilization of"
+LATENCY, USE = "Latency of", "Utilization of"
 # In reading order: the question, how the titles of its tables begin, and those of its charts.
 SECTIONS = (
     ("What else was weighed?", ("Comparison", "Plan and alternatives", "Why not"), ("What it",)),

@@ -83,7 +83,8 @@ def _utilization_tables(use: UseFigures | None) -> Iterator[Table]:
     if use.over_time is not None:
         low = use.over_time.suggested_low_frac
         safe = f"suggested for this pool: {low:.0%} to {use.safe_frac:.0%}"
-    yield table(f"Time in each utilization band ({use.metric}); {safe}", use.bands, bands)
+    metric = use.metric.removesuffix("_frac").replace("_", " ")
+    yield table(f"Time in each utilization band ({metric}); {safe}", use.bands, bands)
     yield table("Layers of utilization", use.layers, layers)
 
 
@@ -106,7 +107,7 @@ def _tables(found: Diagnosis) -> Iterator[Table]:
     teams = {
         "team": lambda t: t.team,
         ">GPU-hours": lambda t: f"{t.accelerator_s / HOUR:,.1f}",
-        ">utilization": lambda t: f"{t.busy_frac:.0%}",
+        ">busy": lambda t: f"{t.busy_frac:.0%}",
         ">idle (h)": lambda t: f"{t.idle_s / HOUR:,.1f}",
         ">$": lambda t: _usd(t.usd),
     }
@@ -119,7 +120,7 @@ def _tables(found: Diagnosis) -> Iterator[Table]:
 
 def _verdict_table(found: Diagnosis) -> Table:
     columns = {
-        "cause": lambda v: v.cause,
+        "cause": lambda v: v.cause.replace("_", " "),
         "severity": lambda v: v.severity,
         ">confidence": lambda v: f"{v.confidence_frac:.0%}",
         "evidence": lambda v: "; ".join(_evidence(e) for e in v.evidence),
@@ -144,7 +145,7 @@ def _names(verdict: Verdict) -> str:
 def _action_table(found: Diagnosis) -> Table:
     ranked = [(v.cause, k, a) for v in found.verdicts for k, a in enumerate(v.actions, start=1)]
     columns = {
-        "cause": lambda row: row[0],
+        "cause": lambda row: row[0].replace("_", " "),
         "": lambda row: str(row[1]),
         "action": lambda row: row[2].what,
         "effect": lambda row: row[2].effect,

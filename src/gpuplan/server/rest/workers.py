@@ -22,8 +22,8 @@ except ImportError:  # not on this system: processes are not replaced for their 
     resource = None  # type: ignore[assignment]
 
 POLL_S = 0.02
-# A process that has grown past this is replaced after its job: caches of names, step times and
-# candidates fill with every new question.
+# A process that has grown past this is replaced after its job. Caches are bounded; what a large
+# question has taken is kept by the allocator and by compiled code.
 MOST_BYTES = 800 * MIB
 INTERNAL = "gpuplan failed on this question: it is our fault, please report it"
 WARM_UP = "Llama-3.3-70B chat for 6000 users on H100"

@@ -15,6 +15,7 @@ from gpuplan.server.web.shown import Row
 WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM = 52, 20, 24, 44
 GAP, LETTER, LINE = 11.0, 7.4, 13.0  # of labels: from their point, of a letter, between lines
+DOT = 5.0  # radius of a point
 Point = tuple[float, float]
 Box = tuple[float, float, float]  # left, right, middle
 N_CELLS = 96  # columns of a heat-map at most
@@ -39,10 +40,13 @@ def cost_against_odds(rows: Sequence[Row], target_frac: float | None) -> str:
         y = up.at(target_frac)
         parts.append(shape("line", class_="target", x1=LEFT, y1=y, x2=WIDTH - RIGHT, y2=y))
         parts.append(_text(f"asked for: {target_frac:.0%}", LEFT + 4, y + 15, "start", "target"))
-    taken: list[Box] = []
+    places = [
+        (across.at(log10(row.usd or 1.0)), up.at(row.cells[-2].sort or 0.0)) for row in points
+    ]
+    taken: list[Box] = [(x - DOT, x + DOT, y) for x, y in places]
     named: set[str] = set()
-    for row in sorted(points, key=lambda row: row.status != "chosen"):
-        place = across.at(log10(row.usd or 1.0)), up.at(row.cells[-2].sort or 0.0)
+    first = sorted(zip(points, places, strict=True), key=lambda pair: pair[0].status != "chosen")
+    for row, place in first:
         label = "" if row.accelerator in named else _free_label(row, place, taken)
         named |= {row.accelerator} if label else set()
         parts += _point(row, place, label)
@@ -64,7 +68,7 @@ def _free_label(row: Row, place: Point, taken: list[Box]) -> str:
 def _point(row: Row, place: Point, label: str) -> list[Element]:
     x, y = place
     kind = row.status.replace(" ", "-")
-    dot = shape("circle", class_=f"dot {kind}", cx=x, cy=y, r=8.0 if kind == "chosen" else 5.0)
+    dot = shape("circle", class_=f"dot {kind}", cx=x, cy=y, r=8.0 if kind == "chosen" else DOT)
     about = f"{row.cells[0].text} × {row.accelerator} {row.precision}, {row.cells[1].text}/month"
     SubElement(dot, "title").text = f"{about}: {row.cells[-2].text}"
     gap = -GAP if label == "end" else GAP
@@ -103,8 +107,13 @@ def _curve(each: dict[str, Any]) -> Curve:
     return Curve(**{**each, "x": tuple(each["x"]), "y": tuple(each["y"])})
 
 
-def heat_map(rows: Sequence[str], use_frac: Sequence[Sequence[float | None]], title: str) -> str:
-    """Utilization by subject and time: one row each, colours by band."""
+def heat_map(
+    rows: Sequence[str],
+    use_frac: Sequence[Sequence[float | None]],
+    title: str,
+    ends: tuple[str, str] = ("", ""),
+) -> str:
+    """Utilization by subject and time: one row each, colours by band; ends: of the time."""
     if not rows or not use_frac[0]:
         return ""
     high, wide = 18.0, (WIDTH - 130) / len(use_frac[0])
@@ -119,7 +128,9 @@ def heat_map(rows: Sequence[str], use_frac: Sequence[Sequence[float | None]], ti
             if value is not None:
                 SubElement(cell, "title").text = f"{name}: {value:.0%}"
             parts.append(cell)
-    return _svg(title, 8 + high * len(rows), parts)
+    below = 20 + high * len(rows)
+    parts += [_text(ends[0], 128, below, "start"), _text(ends[1], WIDTH - 2, below, "end")]
+    return _svg(title, 8 + high * len(rows) + (20 if any(ends) else 0), parts)
 
 
 def thinned(use_frac: Sequence[Sequence[float | None]]) -> list[list[float | None]]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from time import time
@@ -15,6 +16,7 @@ from markupsafe import Markup
 
 from gpuplan.pipeline.catalog import KINDS
 from gpuplan.render.targets import TARGETS
+from gpuplan.report.catalog.sheets import HEADINGS
 from gpuplan.server.rest.access import LOCAL, TOKEN_COOKIE
 from gpuplan.server.rest.answers import RefusalError
 from gpuplan.server.rest.door import Door, JobId
@@ -33,6 +35,8 @@ STATIC = {
 }
 N_LINES = 64  # of a heat-map
 N_COMPARED = 4
+TITLED = ("columns", "right")  # of a table: lists of headings
+DATED_S = 1e8  # times before this count from a beginning of their own
 FIRST_S = 2.0  # then the page shows itself, and the answer follows
 Route = Callable[..., Awaitable[Response]]
 Text = Annotated[str, Query(max_length=200)]
@@ -293,7 +297,8 @@ def _side_by_side(plans: list[Planned]) -> list[tuple[str, list[str]]]:
 def _telemetry_values(job: Job | None, sheet: dict[str, Any] | None) -> dict[str, Any]:
     """Everything that the page of telemetry shows."""
     picture = Markup(_heat(sheet))
-    found = {"job": job, "sheet": sheet, "picture": picture, "plan": _load(sheet)}
+    tables = [_filled(each) for each in sheet["tables"]] if sheet else []
+    found = {"job": job, "sheet": sheet, "picture": picture, "plan": _load(sheet), "tables": tables}
     caption = "Utilization over time" if sheet and sheet.get("heat") else "Requests over time"
     return {**found, "caption": caption, "here": "telemetry"}
 
@@ -306,7 +311,8 @@ def _heat(sheet: Mapping[str, Any] | None) -> str:
     if heat:
         rows = [str(name) for name in heat["rows"]][:N_LINES]
         cells = thinned(heat["use_frac"])[:N_LINES]
-        return heat_map(rows, cells, "Utilization by device over time")
+        ends = _when(heat["at_s"][0]), _when(heat["at_s"][-1])
+        return heat_map(rows, cells, "Utilization by device over time", ends)
     counted = sheet["document"].get("counts")
     if not counted:
         return ""
@@ -336,11 +342,25 @@ def _load(sheet: Mapping[str, Any] | None) -> str:
     return PageState(words, "", keys, None, (), "").address()
 
 
+def _when(at_s: float) -> str:
+    if at_s < DATED_S:
+        return f"hour {at_s / HOUR:,.1f}"
+    return f"{datetime.fromtimestamp(at_s, UTC):%d %b %Y %H:%M} UTC"
+
+
 def _matching(table: dict[str, Any], q: str) -> dict[str, Any]:
-    """The table with the rows that hold the words."""
+    """The table with the rows that hold the words, under headings for people."""
     words = q.lower().split()
     rows = [row for row in table["rows"] if all(w in " ".join(row).lower() for w in words)]
-    return {**table, "rows": rows, "n": len(table["rows"])}
+    heads = {name: [HEADINGS.get(each, each) for each in table[name]] for name in TITLED}
+    return {**table, **heads, "rows": rows, "n": len(table["rows"])}
+
+
+def _filled(table: dict[str, Any]) -> dict[str, Any]:
+    """The table without columns in which nothing stands."""
+    kept = [i for i in range(len(table["columns"])) if any(row[i] for row in table["rows"])]
+    rows = [[row[i] for i in kept] for row in table["rows"]]
+    return {**table, "columns": [table["columns"][i] for i in kept], "rows": rows}
 
 
 def _links(what: str, item: str) -> bool:

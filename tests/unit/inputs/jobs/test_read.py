@@ -170,6 +170,8 @@ def test_wrong_cells_are_named_by_line(tmp_path):
         ('{"items": [{"kind": "Service"}]}', "items of kind Service"),
         ('{"a": 1}', "no items"),
         ("{", "is no list of jobs"),
+        ('[{"kind": "Pod"}]', "a part is missing or of another kind"),
+        ("[" * 100_000, "a part is missing or of another kind"),
     ],
 )
 def test_what_is_no_job_trace_is_refused(tmp_path, text, what):

@@ -65,7 +65,8 @@ def test_verdicts_have_evidence_and_actions_are_numbered():
     found = diagnosis()
     sheet = diagnose_sheet(found)
     table = titled(sheet, "Verdicts")
-    assert column(table, "cause") == [one.cause for one in found.verdicts]
+    causes = [one.cause.replace("_", " ") for one in found.verdicts]
+    assert column(table, "cause") == causes
     assert all(column(table, "evidence"))
     actions = titled(sheet, "Actions, best first")
     assert column(actions, "")[0] == "1"

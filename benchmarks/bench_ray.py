@@ -1,0 +1,75 @@
+"""A sweep of 1,000 simulations on one Ray worker and on two, and on two with one killed.
+
+    python3 dev.py ray --speed [--cases 1000]
+
+Wall seconds of the whole command on an idle server; exit code 4 where two workers are less than
+1.7 times as fast as one, or where any result differs.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+LEAST_RATIO, N_RATES = 1.7, 5
+SWEEP = """verb: simulate
+options: {model: Llama-3.1-8B, on: H100, input-tokens: 500, output-tokens: 200, duration-s: 120}
+axes: {rate: [2, 4, 6, 8, 10], seed: 0..LAST}
+"""
+
+
+def kill_one_worker(after_s: float) -> None:
+    """End a Ray worker of this process's group while it is at work."""
+    time.sleep(after_s)
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            is_worker = path.read_bytes().startswith(b"ray::")
+            is_ours = os.getpgid(int(path.parent.name)) == os.getpgid(0)
+        except OSError:
+            continue
+        if is_worker and is_ours:
+            os.kill(int(path.parent.name), 9)
+            print("killed a worker", flush=True)
+            return
+    print("no worker was found to be killed", flush=True)
+
+
+def ran(
+    folder: Path, name: str, n_workers: int, *, kills_after_s: float = 0.0
+) -> tuple[float, bytes]:
+    """Wall seconds and the table of one run."""
+    command = [sys.executable, "-m", "gpuplan", "sweep", str(folder / "sweep.yaml")]
+    command += ["--engine", "ray", "--workers", str(n_workers), "--store", str(folder / name)]
+    if kills_after_s:
+        threading.Thread(target=kill_one_worker, args=(kills_after_s,), daemon=True).start()
+    begun_s = time.perf_counter()
+    done = subprocess.run([*command, "-o", "csv"], check=True, stdout=subprocess.PIPE)
+    return time.perf_counter() - begun_s, done.stdout
+
+
+def main() -> int:
+    """Three runs, and what they say."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=1000)
+    n = parser.parse_args().cases
+    with TemporaryDirectory() as temp:
+        folder = Path(temp)
+        text = SWEEP.replace("LAST", str(max(1, n // N_RATES) - 1))
+        (folder / "sweep.yaml").write_text(text)
+        one_s, first = ran(folder, "one", 1)
+        two_s, second = ran(folder, "two", 2)
+        _, third = ran(folder, "killed", 2, kills_after_s=two_s / 2)
+    ratio, is_same = one_s / two_s, first == second == third
+    rows = len(first.splitlines()) - 1
+    print(f"{rows} simulations, load of the server {os.getloadavg()[0]:.1f}")
+    print(f"one worker {one_s:.1f} s, two {two_s:.1f} s: x {ratio:.2f} (at least {LEAST_RATIO})")
+    print(f"the same table, also with a worker killed: {is_same}")
+    return 0 if is_same and ratio >= LEAST_RATIO else 4
+
+
+if __name__ == "__main__":
+    sys.exit(main())
