@@ -9,6 +9,8 @@ that leaves the index nearest to the trace's own.
 
 Down: keep whole clients. Where no request says whose it is, single requests are kept by chance p,
 and the index I becomes 1 + p (I - 1): nearer to Poisson, by arithmetic.
+
+Text of the prompts of a scaled load: what a service says to all, and what each copy says.
 """
 
 from typing import NamedTuple
@@ -18,8 +20,12 @@ from numpy.typing import NDArray
 
 from gpuplan.demand.streams import require_positive, stream
 from gpuplan.domain.columns import Floats, Ints, floats, ints
-from gpuplan.domain.traffic.stream import NONE, Grouping, Requests, requests_of
+from gpuplan.domain.traffic.stream import NONE, Grouping, PrefixBlocks, Requests, requests_of
 from gpuplan.errors import InputError, one
+
+COMMON_FRAC = 0.01
+LEAST_COMMON = 10
+
 
 SHIFT_S = 1800.0
 MAX_REQUESTS = 500_000_000
@@ -215,3 +221,34 @@ def _check(requests: Requests, factor: float, shift_s: float) -> None:
     if len(requests) * factor > MAX_REQUESTS:
         what = f"{len(requests) * factor:.3g} requests"
         raise one(InputError, "scale", "factor", what, f"at most {MAX_REQUESTS:,}")
+
+
+def scaled_blocks(blocks: PrefixBlocks, scaled: Scaled) -> PrefixBlocks:
+    """Blocks of every request of the load; those of one copy are no other copy's.
+
+    Assumption: a block that a hundredth of the requests begin with is the service's own (a system
+    prompt, a tool's description), and copies have it in common; others are somebody's words.
+    """
+    n_each = np.diff(blocks.first)[scaled.row]
+    first = np.concatenate([[0], np.cumsum(n_each)])
+    place = np.repeat(blocks.first[scaled.row] - first[:-1], n_each) + np.arange(first[-1])
+    number, copy = blocks.block[place], np.repeat(scaled.copy, n_each)
+    own = number + copy * blocks.n_distinct
+    mixed = np.where(_is_common(blocks)[number], number, own)
+    return PrefixBlocks(
+        n_block_tokens=blocks.n_block_tokens, first=ints(first), block=_dense(mixed)
+    )
+
+
+def _is_common(blocks: PrefixBlocks) -> "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]":
+    n_requests = len(blocks.first) - 1
+    used = np.bincount(blocks.block, minlength=blocks.n_distinct)
+    return np.asarray(used >= max(LEAST_COMMON, COMMON_FRAC * n_requests), dtype=np.bool_)
+
+
+def _dense(number: Ints) -> Ints:
+    """The same numbers as 0, 1, 2 … in order of first use."""
+    _, at, place = np.unique(number, return_index=True, return_inverse=True)
+    rank = np.empty(len(at), dtype=np.int64)
+    rank[np.argsort(at)] = np.arange(len(at))
+    return ints(rank[place])

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from gpuplan.demand.arrivals import poisson
-from gpuplan.demand.scale import client_of, merged, scaled_rows, served
-from gpuplan.demand.scale_blocks import scaled_blocks
+from gpuplan.demand.scale import client_of, merged, scaled_blocks, scaled_rows, served
 from gpuplan.demand.statistics import dispersion
 from gpuplan.domain.columns import ints
 from gpuplan.domain.traffic.stream import Grouping, PrefixBlocks, alike, no_requests, requests_of

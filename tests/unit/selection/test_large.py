@@ -20,12 +20,10 @@ from gpuplan.domain.plan.selection import (
 from gpuplan.selection.exact import solve_exactly
 from gpuplan.selection.large import branch, fill
 from gpuplan.selection.large import solve as large
-from gpuplan.selection.large.clusters import cluster_hours
 from gpuplan.selection.large.cuts import beyond, joins, leaves
-from gpuplan.selection.large.dominance import undominated
 from gpuplan.selection.large.master import open_master, solve_relaxed
 from gpuplan.selection.large.prices import opening_prices
-from gpuplan.selection.large.solve import solve_large
+from gpuplan.selection.large.solve import cluster_hours, solve_large, undominated
 from gpuplan.selection.program.model import model
 from gpuplan.selection.program.solver import Effort, solve
 from gpuplan.selection.program.tables import compress, tables

@@ -15,11 +15,11 @@ from gpuplan.domain.plan.selection import (
     NodeTerms,
     SelectionProblem,
 )
+from gpuplan.selection.choose import is_single, solve_single
 from gpuplan.selection.exact import solve_exactly
 from gpuplan.selection.program.model import model
 from gpuplan.selection.program.solver import Effort
 from gpuplan.selection.program.tables import tables
-from gpuplan.selection.single import is_single, solve_single
 
 
 def job(seed, n_ways=12):

@@ -29,6 +29,7 @@ class Family:
     position_rows: int | None = None  # learned positions: rows beyond the context length
     window: Window = "none"  # which layers sliding_window binds when no list says so
     mixer: str = "full"  # what a plain layer mixes with
+    has_router_bias: bool = False  # a correction of the router's scores is stored with the weights
     is_known: bool = True
 
 

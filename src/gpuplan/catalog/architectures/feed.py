@@ -41,35 +41,6 @@ SHARED_COUNT = (
 )
 # Their shared expert has a gate of its own.
 SHARED_GATE = ("qwen2_moe", "qwen3_next", "qwen3_5_moe_text")
-# A correction of the router's scores is stored with the weights.
-ROUTER_BIAS = (
-    "afmoe",
-    "axk1",
-    "deepseek_ref",
-    "deepseek_v3",
-    "deepseek_v32",
-    "deepseek_v4",
-    "dots1",
-    "ernie4_5_moe",
-    "exaone_moe",
-    "glm4_moe",
-    "glm4_moe_lite",
-    "glm4v_moe_text",
-    "glm_moe_dsa",
-    "gpt_oss",
-    "hy_v3",
-    "kimi_k2",
-    "kimi_linear",
-    "lfm2_moe",
-    "longcat_flash",
-    "mimo_v2_flash",
-    "minimax_m2",
-    "minimax_m3",
-    "nemotron_h",
-    "solar_open",
-    "step3p5",
-    "step3p7",
-)
 ACTIVATION_PARAMS = {"apertus": 2}
 
 
@@ -178,7 +149,7 @@ def _expert_bias(shape: Shape, inner: int) -> int:
 def _router_other(shape: Shape, count: int, entry: int) -> int:
     total = 0
     if shape.f.flag(
-        "use_routing_bias", "use_moe_router_bias", default=shape.model_type in ROUTER_BIAS
+        "use_routing_bias", "use_moe_router_bias", default=shape.family.has_router_bias
     ):
         total += count
     if shape.model_type in SHARED_GATE:

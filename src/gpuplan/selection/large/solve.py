@@ -2,6 +2,10 @@
 
 The bound comes from merged hours, generated columns and rounding rows over any of the hours; the
 bill from all hours and whole nodes. Their distance is the proven gap, whatever happened in between.
+
+Which hours are alike: the fewest groups that still tell peaks from valleys.
+
+Options that can never be better than another of the same workload in the same pool.
 """
 
 from dataclasses import replace
@@ -12,9 +16,7 @@ from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.plan.selection import Proof, Selection, SelectionProblem
 from gpuplan.selection.exact import solve_exactly, with_proof
 from gpuplan.selection.large.branch import branched
-from gpuplan.selection.large.clusters import cluster_hours
 from gpuplan.selection.large.dive import Dive, Fleet, plan_fleet
-from gpuplan.selection.large.dominance import undominated
 from gpuplan.selection.large.fill import DeferrablePlacement, fill
 from gpuplan.selection.large.master import N_KNOWN, Master, Relaxed, open_master
 from gpuplan.selection.large.nodes import held_nodes, pool_need
@@ -160,3 +162,67 @@ def assemble(
         return None
     check(chosen, found)
     return found
+
+
+def cluster_hours(load: Floats, weight: Floats, *, n_clusters: int) -> Ints:
+    """[hour] the group of each hour, by Ward's rule on rows of loads [hour, feature] [Ward1963].
+
+    The hour of the highest total keeps a group of its own, unless there is but one.
+    """
+    n_hours = len(weight)
+    if n_clusters == 1:
+        return np.zeros(n_hours, dtype=np.int64)
+    if n_clusters >= n_hours:
+        return np.arange(n_hours)
+    peak = int(np.argmax(load.sum(axis=1)))
+    groups = [[h] for h in range(n_hours) if h != peak]
+    means = [load[h[0]] for h in groups]
+    sizes = [float(weight[h[0]]) for h in groups]
+    while len(groups) > max(1, n_clusters - 1):
+        i, j = _closest(np.array(means), np.array(sizes))
+        total = sizes[i] + sizes[j]
+        means[i] = (means[i] * sizes[i] + means[j] * sizes[j]) / total
+        sizes[i] = total
+        groups[i] = groups[i] + groups[j]
+        del groups[j], means[j], sizes[j]
+    cluster = np.zeros(n_hours, dtype=np.int64)
+    for number, hours in enumerate(sorted(groups, key=min), start=1):
+        cluster[hours] = number
+    return cluster
+
+
+def _closest(means: Floats, sizes: Floats) -> tuple[int, int]:
+    """The pair whose union adds least to the spread within groups; the first of equals."""
+    squares = (means**2).sum(axis=1)
+    distance = squares[:, None] + squares[None] - 2.0 * means @ means.T
+    cost = distance * (sizes[:, None] * sizes[None] / (sizes[:, None] + sizes[None]))
+    cost[np.tril_indices(len(sizes))] = np.inf
+    i, j = np.unravel_index(int(np.argmin(cost)), cost.shape)
+    return int(i), int(j)
+
+
+def undominated(tab: Tables) -> Ints:
+    """Positions of the options worth keeping; of equals the first stays.
+
+    Only within one pool: across pools quotas, power and sharing may favour the needier.
+    """
+    groups = np.stack([tab.workload, tab.pool, tab.slice_kind], axis=1)
+    _, group = np.unique(groups, axis=0, return_inverse=True)
+    order = np.argsort(group.ravel(), kind="stable")
+    edges = np.flatnonzero(np.diff(group.ravel()[order])) + 1
+    kept = [i for members in np.split(order, edges) for i in _best_of(tab, members)]
+    return np.array(sorted(kept), dtype=np.int64)
+
+
+def _best_of(tab: Tables, members: Ints) -> list[int]:
+    """Those that no other beats in everything that an option costs."""
+    options = [tab.problem.options[i] for i in members]
+    extra = [[float(o.n_reserve), o.once_usd, o.time_s] for o in options]
+    profile = np.concatenate([tab.need[members].reshape(len(members), -1), extra], axis=1)
+    beaten: set[int] = set()
+    for place in range(len(members)):
+        is_no_more = np.all(profile <= profile[place], axis=1)
+        rivals = set(np.flatnonzero(is_no_more).tolist()) - beaten - {place}
+        if rivals:
+            beaten.add(place)
+    return [int(i) for place, i in enumerate(members) if place not in beaten]

@@ -3,6 +3,8 @@
 Each group is solved exactly within what the other leaves. Where the limits leave both their own
 best choice, that is the best of all. Where they do not, every kind of fleet that a run could take
 is tried with the best services beside it, cheapest first, until no dearer one can win.
+
+Deadlines of documents that come every day, in: the choice; out: how long one of them takes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,18 +16,19 @@ from typing import NamedTuple
 
 from gpuplan.domain.plan.answer import ChosenPlan, PlanProof, Replay, SloResult, SloResults
 from gpuplan.domain.plan.bill import PlanBill
-from gpuplan.domain.plan.selection import Conflict, Selection, SelectionProblem
+from gpuplan.domain.plan.selection import Conflict, FleetOption, Selection, SelectionProblem
 from gpuplan.domain.plan.sizing import Sizing
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.scenario.scenario import Scenario
+from gpuplan.domain.scenario.workload import Batch
 from gpuplan.selection.choose import select
 from gpuplan.stages import begin
 from gpuplan.studies.planning.bill import plan_bill
 from gpuplan.studies.planning.chosen import Choice, carbon_kg_per_month, chosen_plan
 from gpuplan.studies.planning.options import FleetTable
-from gpuplan.studies.planning.recurring import recurring_deadlines
 from gpuplan.studies.planning.runs import as_fleets, deadline_result, job_behind
 from gpuplan.studies.planning.shared import shared_uses
+from gpuplan.units import DAY
 
 ROUNDS = range(1, 9)  # of choosing and replaying; beyond, replicas are not what is missing
 MOST_MIXES = 400  # of runs with each other; beyond, what was tried so far counts
@@ -215,3 +218,34 @@ def by_priority(scenario: Scenario) -> Iterator[tuple[str, ...]]:
     levels = sorted({work.priority for work in scenario.workloads})
     for least in levels[1:]:
         yield tuple(work.name for work in scenario.workloads if work.priority >= least)
+
+
+def recurring_deadlines(scenario: Scenario, choice: Choice) -> Iterator[SloResult]:
+    """The deadline of every stream of documents, and how long the last of a batch takes."""
+    for option in choice.selection.chosen:
+        workload = scenario.workload(option.workload)
+        work = workload.work if workload else None
+        if not isinstance(work, Batch) or work.docs_per_s is None:
+            continue
+        reached = _reached_s(choice, option, work.deadline_s)
+        if reached is not None:
+            yield SloResult(
+                workload=option.workload,
+                what="deadline",
+                limit_s=work.deadline_s,
+                reached_s=reached,
+                is_kept=reached.value <= work.deadline_s * (1 + 1e-9),
+            )
+
+
+def _reached_s(choice: Choice, option: FleetOption, deadline_s: float) -> Estimate | None:
+    """What arrives within a deadline at the fullest rate; or the wait for quiet hours."""
+    sized, hour_s = choice.table.row_of(option).sized, choice.table.problem.horizon.hour_s
+    is_off = option.need[0, option.first_period] == 0
+    if is_off.any():
+        wait_s = DAY * float(hour_s[is_off].sum() / hour_s.sum())
+        return Estimate(value=wait_s, low=wait_s, high=wait_s, tier="estimated")
+    busy, rate = sized.utilization.peak_frac, sized.capacity_per_s
+    if busy is None or rate is None:
+        return None
+    return rate.rate(busy * deadline_s * rate.value)

@@ -10,8 +10,7 @@ import numpy as np
 from gpuplan.demand.arrivals import gamma_bursts, mmpp, poisson, weibull_bursts
 from gpuplan.demand.lengths import draw_lengths
 from gpuplan.demand.profile import growing, growth_ratio, hourly_weights, warped
-from gpuplan.demand.scale import scaled_rows
-from gpuplan.demand.scale_blocks import scaled_blocks
+from gpuplan.demand.scale import scaled_blocks, scaled_rows
 from gpuplan.demand.statistics import dispersion
 from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import Floats, floats
