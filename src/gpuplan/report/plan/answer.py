@@ -103,7 +103,8 @@ def why_lines(answer: Answer) -> tuple[str, ...]:
     """What is owned and idle, what binds, then how the size and the choice came about."""
     why = answer.explanation.why
     idle = tuple(line for line in why if line.startswith("your ") and " stay idle" in line)
-    return (*idle, *answer.explanation.binding, *(line for line in why if line not in idle))
+    lines = (*idle, *answer.explanation.binding, *(line for line in why if line not in idle))
+    return tuple(map(with_names, lines))
 
 
 def utilization_lines(answer: Answer) -> tuple[str, ...]:
@@ -141,14 +142,15 @@ def _first_tables(answer: Answer, *, is_short: bool) -> Iterator[Table]:
 
 def _change_table(answer: Answer) -> Table:
     """Changes that help beyond the smallest, which the headline names."""
-    return table("Other changes that help", answer.explanation.conflicts[2:], {"change": str})
+    others = answer.explanation.conflicts[2:]
+    return table("Other changes that help", others, {"change": with_names})
 
 
 def _nearest_table(answer: Answer) -> Table:
     columns = {
-        "candidate": lambda r: r.candidate,
-        "why not": lambda r: r.reason,
-        "what would help": lambda r: r.relaxation,
+        "candidate": lambda r: with_names(r.candidate),
+        "why not": lambda r: with_names(r.reason),
+        "what would help": lambda r: with_names(r.relaxation),
     }
     return table(
         "Nearest candidates", [r for r in answer.rejected if r.relaxation][:N_LINES], columns

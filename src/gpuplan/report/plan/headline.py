@@ -50,7 +50,8 @@ def headline(answer: Answer) -> str:
 
 
 def _infeasible(answer: Answer) -> str:
-    what, *changes = answer.explanation.conflicts or ("nothing can run it",)
+    lines = map(with_names, answer.explanation.conflicts)
+    what, *changes = [*lines] or ["nothing can run it"]
     helps = f" Smallest change that helps: {changes[0]}." if changes else ""
     return f"No plan meets every limit of “{answer.name}”. What binds: {what}.{helps}"
 
@@ -102,12 +103,32 @@ def _rate(per_s: float) -> str:
     return f"{per_s:,.0f}" if per_s >= 100 else f"{per_s:.3g}"
 
 
-FLEET_TEXT = re.compile(r"\b(\d[\d,]*) x ([a-z0-9][\w.-]*)")
+_FORMAT = r"(?:[bt]?fp?\d+(?:-block)?|(?:nv|mx)fp\d|int\d|w\d+a\d+)"
+FLEET_TEXT = re.compile(
+    rf"\b(\d[\d,]*) x ([a-z0-9][\w.-]*)((?: (?:TP|PP|DP|EP|CP)\d+)*)(?: ({_FORMAT})\b)?"
+)
+CANDIDATE_TEXT = re.compile(
+    rf"\b([a-z0-9][\w.-]*)((?: (?:tp|pp|dp|ep)\d+)+) ({_FORMAT})\b((?: over [\d.]+ Gbit/s)?)"
+    r"((?: (?:1/\d+|\d+g\.\d+gb))?)(?: b\d+)?\b"
+)
 
 
-def with_names(fleet: str) -> str:
-    """A fleet by its ids, as people name it: 6 x h100-sxm is 6 × H100 SXM."""
-    return FLEET_TEXT.sub(lambda found: f"{found[1]} × {accelerator_name(found[2])}", fleet)
+def with_names(text: str) -> str:
+    """Fleets and candidates by their ids, as people name them: 6 x h100-sxm is 6 × H100 SXM."""
+    named = FLEET_TEXT.sub(
+        lambda found: _named(f"{found[1]} × ", found[2], found[3], found[4] or ""), text
+    )
+    return CANDIDATE_TEXT.sub(
+        lambda found: _named("", found[1], found[2], found[3]) + found[4] + found[5], named
+    )
+
+
+def _named(before: str, accelerator: str, layout: str, precision: str) -> str:
+    """How many of what; one accelerator alone is no layout."""
+    ways = [way for way in layout.upper().split() if way != "TP1"]
+    return before + " ".join(
+        filter(None, (accelerator_name(accelerator), *ways, precision.upper()))
+    )
 
 
 def fleet_of(plan: ChosenPlan, loads: Iterable[PlannedLoad]) -> str:

@@ -109,7 +109,9 @@ def _infeasible(sizing: Sizing) -> Iterator[str]:
     known = [name for name in sorted(nearest, key=ORDER.index) if name != "policy"] or [*nearest]
     for constraint in known[:N_SHOWN]:
         found = nearest[constraint]
-        yield f"{found.candidate.name}: {found.reason}; {found.relaxation}"
+        # What holds for all alike is no matter of one of them.
+        name = "" if constraint == "context" else f"{found.candidate.name}: "
+        yield f"{name}{found.reason}; {found.relaxation}"
     if unpriced:
         fix = "give prices.offers"
         yield f"{sizing.workload}: {unpriced} candidates have no price; {fix}"

@@ -31,5 +31,5 @@ def violations(answer: Answer) -> list[Problem]:
 
 
 def _conflicts(answer: Answer) -> list[Problem]:
-    lines = answer.explanation.conflicts or ("nothing meets every limit",)
-    return [Problem("plan", line, "relax one of these limits") for line in lines]
+    what, *changes = answer.explanation.conflicts or ("nothing meets every limit",)
+    return [Problem("plan", what, changes[0] if changes else "relax one of the limits")]

@@ -94,8 +94,9 @@ def _context_check(evaluator: CandidateEvaluator, candidate: Candidate) -> Rejec
     most = evaluator.model.max_context_tokens
     if most is None or evaluator.longest_tokens <= most:
         return None
-    reason = f"requests of {evaluator.longest_tokens} tokens, the model reads {most}"
-    return cut.rejection(candidate, "context", reason, f"keep requests within {most} tokens")
+    reason = f"requests of {evaluator.longest_tokens:,} tokens, the model reads {most:,}"
+    fix = f"keep requests within {most:,} tokens, or name a checkpoint with a longer context"
+    return cut.rejection(candidate, "context", reason, fix)
 
 
 def _chunk_check(task: SizingTask, candidate: Candidate) -> Rejection | None:

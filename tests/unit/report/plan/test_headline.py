@@ -20,6 +20,10 @@ from gpuplan.report.plan.headline import (
 @pytest.mark.parametrize(
     ("ids", "names"),
     [
+        ("next is 1 x h200-sxm TP1 bf16", "next is 1 × H200 SXM BF16"),
+        ("t4 tp2 pp2 fp16 b2048: 60 ms", "T4 TP2 PP2 FP16: 60 ms"),
+        ("h100-sxm tp1 pp2 bf16 over 100 Gbit/s b8192", "H100 SXM PP2 BF16 over 100 Gbit/s"),
+        ("60 users x 3 requests", "60 users x 3 requests"),
         ("6 x h100-sxm", "6 × H100 SXM"),
         ("1 x l4 + 3 x l40s", "1 × L4 + 3 × L40S"),
         ("1,404 x tpu-v5p as 3 x TP2", "1,404 × TPU v5p as 3 x TP2"),
