@@ -83,3 +83,27 @@ def test_a_planned_replica_fits(tree):
     n = pool.layout.tp * pool.layout.pp * pool.layout.dp
     assume(n == pool.layout.tp)
     assert api.fit(work["model"], f"{n}x{pool.accelerator}", asked).fits
+
+
+def test_services_of_several_models_reach_the_level_together():
+    """Errors of different models are their own: each service is sized for more than the level."""
+    names = {"embed": "BAAI/bge-m3", "rerank": "BAAI/bge-reranker-v2-m3"}
+    works = [
+        {
+            "name": name,
+            "kind": "online_inference",
+            "model": model,
+            "request": {"input_tokens": 256, "output_tokens": 0},
+            "demand": {"requests_per_s": 900},
+            "slo": {"e2e_p95_s": 0.3},
+        }
+        for name, model in names.items()
+    ]
+    policy = {"accelerators": {"allowed": ["L4"]}}
+    tree = {"version": 1, "name": "two", "workloads": works, "policy": policy}
+    answer = planned(tree)
+    each = [row.probability_frac for row in answer.decision.comparison if row.is_chosen]
+    whole = answer.decision.risk.probability_frac
+    assert answer.decision.risk.level_frac == 0.8
+    assert all(odds >= 0.8**0.5 - 0.01 for odds in each)
+    assert 0.79 <= whole <= min(each)

@@ -31,6 +31,14 @@ class RiskSamples(NamedTuple):
     demand_ratio: Floats
     luck_frac: Floats  # even from 0 to 1: the least lucky meet failures
 
+    def of_kind(self, k: int) -> "RiskSamples":
+        """The samples of the k-th model: the same demand, an error and failures of its own."""
+        if k == 0:
+            return self
+        order = np.random.default_rng(k).permutation(len(self.luck_frac))
+        errors, luck = self.n_deviations[order], self.luck_frac[order[::-1]]
+        return self._replace(n_deviations=floats(errors), luck_frac=floats(luck))
+
     def only(self, cause: str) -> "RiskSamples":
         """The same samples if this cause alone were uncertain."""
         n = len(self.luck_frac)

@@ -87,3 +87,15 @@ def test_probability_rises_with_replicas_and_falls_with_load():
 
 def test_no_load_needs_no_replica():
     assert FleetRisk(carried(), SAMPLES).fewest(0.0, 0.8, most=9) == 0
+
+
+def test_models_are_off_each_on_its_own():
+    first = risk_samples(0)
+    second = first.of_kind(1)
+    assert first.of_kind(0) is first
+    assert sorted(second.n_deviations) == sorted(first.n_deviations)
+    assert abs(np.corrcoef(first.n_deviations, second.n_deviations)[0, 1]) < 0.06
+    assert np.array_equal(first.demand_ratio, second.demand_ratio)
+    slow = [(each.n_deviations < 0.8416) for each in (first, second)]  # 80 % of each
+    assert np.mean(slow[0]) == pytest.approx(0.8, abs=0.01)
+    assert np.mean(slow[0] & slow[1]) == pytest.approx(0.64, abs=0.02)

@@ -288,7 +288,8 @@ class SizingOptions:
     is_exhaustive: bool = False  # simulate every candidate, also those that cannot win
     slack_frac: float = 0.0  # simulate also those whose least cost is within this of another's
     max_utilization_frac: float = 0.7  # where only a capacity is known
-    min_probability_frac: float | None = None  # of meeting all SLOs; None: at the predicted speed
+    min_probability_frac: float | None = None  # of one service; None: at the predicted speed
+    all_probability_frac: float | None = None  # that all services together are asked for
     is_probability_asked: bool = False  # by the user: what does not reach it is no plan
     n_replayed_whole: int = 200_000  # requests of a day or week that is replayed as it is
 

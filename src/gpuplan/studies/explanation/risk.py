@@ -42,6 +42,12 @@ class ServiceRisk:
         self.samples = risk_samples(inputs.around.options.seed)
 
     @property
+    def model(self) -> str:
+        """The model that is served; empty where the workload names none."""
+        work = self.inputs.scenario.workload(self.sizing.workload)
+        return work.model.name or "" if work is not None and work.model is not None else ""
+
+    @property
     def peak(self) -> float:
         """Load at the peak of the first period."""
         return self.sizing.demand.peak_of(0, 0)
@@ -164,7 +170,7 @@ def plan_risk(inputs: PlanInputs, services: Sequence[ServiceRisk]) -> PlanRisk |
     mine = [each for each in services if each.chosen is not None]
     if inputs.request.n_samples == 0 or not mine:
         return None
-    level, samples = inputs.around.options.min_probability_frac, mine[0].samples
+    level, samples = inputs.around.options.all_probability_frac, mine[0].samples
     whole = _together(services, samples)
     now = sum(each.chosen.usd for each in mine if each.chosen)
     # Beside other workloads the price of one service is not that of the plan.
@@ -185,8 +191,13 @@ def plan_risk(inputs: PlanInputs, services: Sequence[ServiceRisk]) -> PlanRisk |
 
 
 def _together(services: Sequence[ServiceRisk], samples: RiskSamples) -> float:
-    """Share of the samples in which every service meets its SLOs."""
-    return float(np.mean(prod((each.is_enough(samples) for each in services), start=1)))
+    """Share of the samples in which every service meets its SLOs.
+
+    Predictions of one model are off together, those of different models each on its own.
+    """
+    kinds = {kind: at for at, kind in enumerate(dict.fromkeys(x.model for x in services))}
+    met = (each.is_enough(samples.of_kind(kinds[each.model])) for each in services)
+    return float(np.mean(prod(met, start=1)))
 
 
 def _fleets(services: Sequence[ServiceRisk], level: float | None) -> Iterator[RiskFleet]:

@@ -14,7 +14,7 @@ from gpuplan.domain.plan.sizing import PriceOf, Sizing, SizingOptions
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.requests.plan import Description, PlanRequest
 from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.domain.scenario.workload import Training
+from gpuplan.domain.scenario.workload import Serving, Training
 from gpuplan.errors import InputError, one
 from gpuplan.inputs.documents.document import Document, document_from_dict
 from gpuplan.inputs.scenario.read import scenario_document, scenario_of, with_changes
@@ -68,10 +68,12 @@ def plan_inputs(request: PlanRequest) -> PlanInputs:
     market = market_of(scenario, catalog, offers=offers, today=request.today)
     if not market.ways:
         raise no_price(market)
+    asked = probability_asked(scenario, request)
     options = SizingOptions(
         seed=request.seed,
         slack_frac=ALSO_SIZED_FRAC,
-        min_probability_frac=probability_asked(scenario, request),
+        min_probability_frac=_of_each(scenario, asked),
+        all_probability_frac=asked,
         is_probability_asked=request.min_probability_frac is not None
         or scenario.policy.resilience.min_probability_frac is not None,
     )
@@ -106,6 +108,15 @@ def probability_asked(scenario: Scenario, request: PlanRequest) -> float | None:
             raise one(InputError, "plan", "--confidence", "has no samples to be judged by", fix)
         return None
     return USUAL_PROBABILITY_FRAC if asked is None else asked
+
+
+def _of_each(scenario: Scenario, asked: float | None) -> float | None:
+    """The probability of each service that gives all of them the one asked for.
+
+    How far a prediction is off differs from model to model: all are right more seldom than one.
+    """
+    models = {work.model for work in scenario.workloads if isinstance(work.work, Serving)}
+    return None if asked is None else float(asked ** (1 / max(1, len(models))))
 
 
 def _servers(market: Market, scenario: Scenario, catalog: Catalog) -> tuple[RentedServer, ...]:
