@@ -7,7 +7,7 @@ import typer
 
 from gpuplan.cli.completion import model_names
 from gpuplan.cli.options import (
-    FLEET,
+    COMMON,
     LOAD,
     MODEL,
     Calibration,
@@ -59,9 +59,10 @@ class PredictOptions(NamedTuple):
     ]
     on: Annotated[
         str | None,
-        accelerators_in(MODEL, "Accelerators, e.g. H100 or 8xH100; not needed with a table."),
+        accelerators_in(COMMON, "Accelerators, e.g. H100 or 8xH100; not needed with a table."),
     ] = None
-    tp: Tp = None
+    tp: Annotated[int | None, opt(COMMON, "Tensor-parallel size of one replica.", min=1)] = None
+    replicas: Annotated[int, opt(COMMON, "Number of replicas of the deployment.", min=1)] = 1
     precision: Precision = None
     precisions: Annotated[
         str | None,
@@ -86,7 +87,6 @@ class PredictOptions(NamedTuple):
     max_num_seqs: MaxSeqs = None
     lora_rank: LoraRank = 0
     loras: Annotated[int, opt(LOAD, "Distinct LoRA adapters in the traffic.", min=1)] = 1
-    replicas: Annotated[int, opt(FLEET, "Number of replicas of the deployment.", min=1)] = 1
     calibration: Calibration = None
     overlay: Overlay = None
     output: Output = Form.TABLE
@@ -148,7 +148,7 @@ def _compare_precisions(options: PredictOptions, on: str) -> None:
 
 def _request(options: PredictOptions) -> "PredictRequest":
     from gpuplan.domain.inference.serving import LoraUse
-    from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
+    from gpuplan.domain.requests.requests import LoadRequest, PredictRequest, ReplicaSpan
 
     lora = LoraUse(rank=options.lora_rank, n_adapters=options.loras) if options.lora_rank else None
     load = LoadRequest(
@@ -164,8 +164,7 @@ def _request(options: PredictOptions) -> "PredictRequest":
         pp=options.pp,
         dp=options.dp,
         ep=options.ep,
-        cp=options.cp,
-        network_bytes_per_s=bytes_per_s(options.node_gbit),
+        span=ReplicaSpan(cp=options.cp, network_bytes_per_s=bytes_per_s(options.node_gbit)),
         n_replicas=options.replicas,
         precision=options.precision,
         cache_precision=options.kv_precision,

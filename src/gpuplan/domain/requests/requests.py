@@ -79,6 +79,14 @@ class LoadRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaSpan:
+    """How a replica goes beyond one server."""
+
+    cp: int = 1  # context-parallel size
+    network_bytes_per_s: float | None = None  # of a server; None: inside one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PredictRequest:
     """A serving configuration as asked."""
 
@@ -86,8 +94,7 @@ class PredictRequest:
     pp: int = 1
     dp: int = 1
     ep: int = 1
-    cp: int = 1
-    network_bytes_per_s: float | None = None  # of a server, where a replica spans several
+    span: ReplicaSpan = ReplicaSpan()
     n_replicas: int = 1
     precision: str | None = None
     cache_precision: str | None = None

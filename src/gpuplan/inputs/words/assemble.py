@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from math import ceil
 
 from gpuplan.inputs.documents.document import KeyPath
-from gpuplan.inputs.scenario.assumptions import ACTIVE_FRAC, REQUESTS_PER_USER_PER_H
 from gpuplan.inputs.words.conditions import put_terms
 from gpuplan.inputs.words.draft import Draft
 from gpuplan.inputs.words.lexicon import NamedModel
@@ -17,6 +16,7 @@ from gpuplan.inputs.words.runs import (
     put_run,
 )
 from gpuplan.inputs.words.scan import Named
+from gpuplan.inputs.words.stages import passages_of_queries, put_passages, put_stage
 from gpuplan.inputs.words.tasks import USES, patience
 from gpuplan.units import DAY, HOUR
 
@@ -37,8 +37,6 @@ BY_MODEL = {
     "encoder": "embeddings",
     "vision": "vision",
 }
-DOCS_PER_QUERY = 50
-QUERY_TOKENS = 32
 TOKENS_PER_AUDIO_S = 3.3  # 150 words a minute, 1.3 tokens a word
 PEAK_UTILIZATION_FRAC = 0.7
 DAY_HOURS = (8, 20)
@@ -196,7 +194,8 @@ def _services(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
     _moved(draft, at, OF_WORK)
     _index(draft, use)
     for named in ordered[1:]:
-        _stage(draft, named, kind)
+        use, why = _use(draft, named.model)
+        put_stage(draft, named, kind, use=use, why=why)
 
 
 def _has_documents(draft: Draft, uses: Sequence[str]) -> bool:
@@ -241,8 +240,8 @@ def _request(draft: Draft, at: KeyPath, use: str, why: str) -> None:
     draft.move("context", (*shape, "input_tokens"))
     draft.move("think", (*shape, "think_time_s"))
     if use == "reranking" and draft.tree["workloads"][at[1]]["kind"] == "online_inference":
-        _queries(draft)
-        _passages(draft, at)
+        passages_of_queries(draft)
+        put_passages(draft, at)
     _moved(draft, at, ("request.",))
     draft.assume((*shape, "input_tokens"), usual.input_tokens, "prompt length (tokens)", why)
     for key, value in usual.keys.items():
@@ -367,64 +366,6 @@ def _slo(draft: Draft, at: KeyPath, use: str, why: str) -> None:
         if not any(other.startswith(f"{metric}_") for other in work.get("slo", {})):
             longer, reason = patience(USES[use], key, draft.request(at))
             draft.assume((*slo, key), round(limit * longer, 1), f"SLO {key}", why + reason)
-
-
-def _stage(draft: Draft, named: Named, kind: str) -> None:
-    """A further model of a pipeline, with the rate that the first one's queries make."""
-    use, why = _use(draft, named.model)
-    works = draft.tree["workloads"]
-    at: KeyPath = ("workloads", len(works))
-    name = use if all(work["name"] != use for work in works) else f"{use} {len(works) + 1}"
-    works.append({"name": name, "kind": kind})
-    draft.put((*at, "model"), named.model.name, named.words)
-    per_query, input_tokens = 1.0, USES[use].input_tokens
-    if use == "reranking" and kind == "online_inference":
-        _passages(draft, at)
-    elif use == "reranking":
-        stated = draft.take("docs_per_query")
-        per_query = stated.value if stated else DOCS_PER_QUERY
-    if use == "embeddings":
-        input_tokens = QUERY_TOKENS
-        why = "a query is embedded once; documents of the index are not counted"
-    draft.assume((*at, "request", "input_tokens"), input_tokens, f"{use}: tokens", why)
-    draft.assume((*at, "request", "output_tokens"), USES[use].output_tokens, f"{use}: output", why)
-    for key, value in USES[use].keys.items():
-        draft.assume((*at, "request", key), value, f"{use}: {key}", why)
-    _derived(draft, at, per_query, kind)
-    if kind == "online_inference":
-        for key, limit in USES[use].slo.items():
-            draft.assume((*at, "slo", key), limit, f"{use}: SLO {key}", why)
-
-
-def _queries(draft: Draft) -> None:
-    """Passages beside a rate of queries are those of one query; a rate of them counts queries."""
-    of_one = draft.take("amount.doc")
-    if of_one is not None:
-        draft.facts.setdefault("docs_per_query", of_one._replace(value=int(of_one.value)))
-
-
-def _passages(draft: Draft, at: KeyPath) -> None:
-    """The passages of one query to a reranker: it is answered when all of them are scored."""
-    path = (*at, "request", "texts")
-    if not draft.move("docs_per_query", path):
-        draft.assume(path, DOCS_PER_QUERY, "passages per query", "usual of retrieval: top 50")
-
-
-def _derived(draft: Draft, at: KeyPath, per_query: float, kind: str) -> None:
-    """The load of a stage from that of the first workload."""
-    first, mine = draft.tree["workloads"][0], draft.tree["workloads"][at[1]]
-    if kind == "batch_inference":
-        scaled = {"docs", "docs_per_day"}
-        mine["batch"] = {k: v * per_query if k in scaled else v for k, v in first["batch"].items()}
-        return
-    demand = first.get("demand", {})
-    if "users" in demand:
-        active = demand.get("active_frac", ACTIVE_FRAC)
-        hourly = demand.get("requests_per_user_per_h", REQUESTS_PER_USER_PER_H)
-        mine["demand"] = {"requests_per_s": demand["users"] * active * hourly / HOUR * per_query}
-        return
-    scaled = {"requests_per_s", "requests_per_day", "concurrent_requests"}
-    mine["demand"] = {k: v * per_query if k in scaled else v for k, v in demand.items()}
 
 
 def _moved(draft: Draft, at: KeyPath, prefixes: tuple[str, ...]) -> None:

@@ -21,6 +21,7 @@ from gpuplan.domain.requests.requests import (
     LoadRequest,
     NetworkRequest,
     PredictRequest,
+    ReplicaSpan,
     TrainingRequest,
 )
 from gpuplan.domain.result import Result
@@ -218,7 +219,7 @@ def _served(body: PredictBody) -> PredictRequest:
     )
     return PredictRequest(
         **_layout(body),
-        network_bytes_per_s=None if body.node_gbit is None else body.node_gbit * GBIT,
+        span=ReplicaSpan(network_bytes_per_s=body.node_gbit * GBIT if body.node_gbit else None),
         n_replicas=body.replicas,
         engine=body.engine,
         engine_version=body.engine_version,

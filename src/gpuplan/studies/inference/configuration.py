@@ -137,14 +137,14 @@ def setup_of(
 
 
 def _layout(request: PredictRequest, n_named: int) -> ServingLayout:
-    tp = request.tp or max(1, n_named // (request.pp * request.dp * request.cp))
+    tp = request.tp or max(1, n_named // (request.pp * request.dp * request.span.cp))
     return ServingLayout(
         tp=tp,
         pp=request.pp,
         dp=request.dp,
         ep=request.ep,
-        cp=request.cp,
-        network_bytes_per_s=request.network_bytes_per_s,
+        cp=request.span.cp,
+        network_bytes_per_s=request.span.network_bytes_per_s,
     )
 
 

@@ -16,7 +16,11 @@ from gpuplan.domain.hardware.catalog import AcceleratorChoice, Catalog
 from gpuplan.domain.inference.performance import ServingLoad, ServingSetup
 from gpuplan.domain.inference.serving import EngineSettings, LoraUse
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
+from gpuplan.domain.requests.requests import (
+    LoadRequest,
+    PredictRequest,
+    ReplicaSpan,
+)
 from gpuplan.domain.simulation.engine import EngineLimits, Fleet
 from gpuplan.domain.simulation.outcome import Outcome, SloTargets
 from gpuplan.domain.simulation.simulation import (
@@ -106,8 +110,7 @@ def _predicted(
         pp=replica.pp,
         dp=replica.dp,
         ep=replica.ep,
-        cp=replica.cp,
-        network_bytes_per_s=replica.network_bytes_per_s,
+        span=ReplicaSpan(cp=replica.cp, network_bytes_per_s=replica.network_bytes_per_s),
         n_replicas=asked.n_replicas,
         precision=asked.precision,
         cache_precision=asked.cache_precision,

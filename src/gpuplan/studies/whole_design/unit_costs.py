@@ -9,7 +9,11 @@ from gpuplan.domain.money.worth import TeamCost, Tokens, TokenWeights
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedLoad, PlannedPool
 from gpuplan.domain.plan.bill import CashLine
 from gpuplan.domain.provenance import Assumption, assume
-from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
+from gpuplan.domain.requests.requests import (
+    LoadRequest,
+    PredictRequest,
+    ReplicaSpan,
+)
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Batch, Serving, Workload
 from gpuplan.domain.system.designed import PoolCost
@@ -189,7 +193,7 @@ def _timed(
         pp=pool.layout.pp,
         dp=pool.layout.dp,
         ep=pool.layout.ep,
-        cp=pool.layout.cp,
+        span=ReplicaSpan(cp=pool.layout.cp, network_bytes_per_s=pool.layout.network_bytes_per_s),
         engine=name,
         engine_version=number or None,
         precision=pool.precision if format_named(pool.precision) else None,

@@ -16,7 +16,12 @@ from gpuplan.domain.inference.performance import (
 )
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.model.precision import FORMATS
-from gpuplan.domain.requests.requests import FitRequest, LoadRequest, PredictRequest
+from gpuplan.domain.requests.requests import (
+    FitRequest,
+    LoadRequest,
+    PredictRequest,
+    ReplicaSpan,
+)
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.serving.engines import engine_settings
 from gpuplan.studies.fit import fit
@@ -150,7 +155,8 @@ def test_a_replica_over_servers_is_as_slow_as_its_network():
 
     def tpot_s(gbit):
         rate = None if gbit is None else gbit * 1e9 / 8
-        asked = PredictRequest(dp=16, ep=16, network_bytes_per_s=rate, load=load)
+        span = ReplicaSpan(network_bytes_per_s=rate)
+        asked = PredictRequest(dp=16, ep=16, span=span, load=load)
         return predict("DeepSeek-R1", "H100", asked)
 
     slow, fast, unsaid = (tpot_s(gbit) for gbit in (100, 3200, None))

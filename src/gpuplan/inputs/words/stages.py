@@ -1,0 +1,68 @@
+"""Facts of a description → the further models of a pipeline: retrieval, reranking."""
+
+from gpuplan.inputs.documents.document import KeyPath
+from gpuplan.inputs.scenario.assumptions import ACTIVE_FRAC, REQUESTS_PER_USER_PER_H
+from gpuplan.inputs.words.draft import Draft
+from gpuplan.inputs.words.scan import Named
+from gpuplan.inputs.words.tasks import USES
+from gpuplan.units import HOUR
+
+DOCS_PER_QUERY = 50
+QUERY_TOKENS = 32
+
+
+def put_stage(draft: Draft, named: Named, kind: str, *, use: str, why: str) -> None:
+    """A further model of a pipeline, with the rate that the first one's queries make."""
+    works = draft.tree["workloads"]
+    at: KeyPath = ("workloads", len(works))
+    name = use if all(work["name"] != use for work in works) else f"{use} {len(works) + 1}"
+    works.append({"name": name, "kind": kind})
+    draft.put((*at, "model"), named.model.name, named.words)
+    per_query, input_tokens = 1.0, USES[use].input_tokens
+    if use == "reranking" and kind == "online_inference":
+        put_passages(draft, at)
+    elif use == "reranking":
+        stated = draft.take("docs_per_query")
+        per_query = stated.value if stated else DOCS_PER_QUERY
+    if use == "embeddings":
+        input_tokens = QUERY_TOKENS
+        why = "a query is embedded once; documents of the index are not counted"
+    draft.assume((*at, "request", "input_tokens"), input_tokens, f"{use}: tokens", why)
+    draft.assume((*at, "request", "output_tokens"), USES[use].output_tokens, f"{use}: output", why)
+    for key, value in USES[use].keys.items():
+        draft.assume((*at, "request", key), value, f"{use}: {key}", why)
+    _derived(draft, at, per_query, kind)
+    if kind == "online_inference":
+        for key, limit in USES[use].slo.items():
+            draft.assume((*at, "slo", key), limit, f"{use}: SLO {key}", why)
+
+
+def passages_of_queries(draft: Draft) -> None:
+    """Passages beside a rate of queries are those of one query; a rate of them counts queries."""
+    of_one = draft.take("amount.doc")
+    if of_one is not None:
+        draft.facts.setdefault("docs_per_query", of_one._replace(value=int(of_one.value)))
+
+
+def put_passages(draft: Draft, at: KeyPath) -> None:
+    """The passages of one query to a reranker: it is answered when all of them are scored."""
+    path = (*at, "request", "texts")
+    if not draft.move("docs_per_query", path):
+        draft.assume(path, DOCS_PER_QUERY, "passages per query", "usual of retrieval: top 50")
+
+
+def _derived(draft: Draft, at: KeyPath, per_query: float, kind: str) -> None:
+    """The load of a stage from that of the first workload."""
+    first, mine = draft.tree["workloads"][0], draft.tree["workloads"][at[1]]
+    if kind == "batch_inference":
+        scaled = {"docs", "docs_per_day"}
+        mine["batch"] = {k: v * per_query if k in scaled else v for k, v in first["batch"].items()}
+        return
+    demand = first.get("demand", {})
+    if "users" in demand:
+        active = demand.get("active_frac", ACTIVE_FRAC)
+        hourly = demand.get("requests_per_user_per_h", REQUESTS_PER_USER_PER_H)
+        mine["demand"] = {"requests_per_s": demand["users"] * active * hourly / HOUR * per_query}
+        return
+    scaled = {"requests_per_s", "requests_per_day", "concurrent_requests"}
+    mine["demand"] = {k: v * per_query if k in scaled else v for k, v in demand.items()}
