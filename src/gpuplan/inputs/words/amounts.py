@@ -31,7 +31,7 @@ AUDIO = r"(?:of\s+)?(?:audio|speech|recordings?|podcasts?|voice|sound|calls|meet
 AUDIO_UNITS = {"h": HOUR, "m": 60.0, "s": 1.0}
 UNITS = {"request": REQUESTS, "doc": DOCS, "image": IMAGES}
 OF_ONE = (
-    r"(?:each|apiece|a\s+piece|(?:/|\bper\b|\ba\b)\s*(?:docs?|documents?|requests?|pages?|texts?|chunks?"
+    r"(?:each(?!\s+(?:night|day|week|month|hour|minute|second))|apiece|a\s+piece|(?:/|\bper\b|\ba\b)\s*(?:docs?|documents?|requests?|pages?|texts?|chunks?"
     r"|quer(?:y|ies)|prompts?|passages?|articles?|images?|e-?mails?|tickets?|items?|records?))"
 )
 KIND_OF = r"(?:(?:new|incoming|customer|user|legal|medical|scientific|web|text|short|long|generated"

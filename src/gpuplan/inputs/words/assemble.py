@@ -16,7 +16,13 @@ from gpuplan.inputs.words.runs import (
     put_run,
 )
 from gpuplan.inputs.words.scan import Named
-from gpuplan.inputs.words.stages import passages_of_queries, put_passages, put_stage
+from gpuplan.inputs.words.stages import (
+    Documents,
+    documents_of,
+    passages_of_queries,
+    put_passages,
+    put_stage,
+)
 from gpuplan.inputs.words.tasks import USES, patience
 from gpuplan.units import DAY, HOUR
 
@@ -67,7 +73,14 @@ def assemble(draft: Draft, models: tuple[Named, ...]) -> None:
 
 def _has_users(draft: Draft) -> bool:
     """Whether somebody waits for responses, beside what is trained."""
-    return any(field.startswith(("demand.", "slo.")) for field in draft.facts)
+    return _is_asked(draft) or any(field.startswith("slo.") for field in draft.facts)
+
+
+def _is_asked(draft: Draft) -> bool:
+    """Whether users or clients ask, rather than documents come in."""
+    rate = draft.value("rate.request")
+    is_rated = rate is not None and rate.period_s < DAY and "amount.request" not in draft.facts
+    return is_rated or any(field.startswith("demand.") for field in draft.facts)
 
 
 def _service_and_run(draft: Draft, kind: str, models: Parts) -> None:
@@ -112,10 +125,8 @@ def _kind(draft: Draft, models: tuple[Named, ...], stated: Sequence[str]) -> str
         return "finetuning"
     if said in ("pretraining", "training"):
         return "pretraining"
-    is_asked = any(field.startswith("demand.") for field in draft.facts)
+    is_asked = _is_asked(draft)
     counted = (*PIECES, "token", "sample")
-    if "reranking" in (draft.value("use") or ()) and "rate.request" in draft.facts:
-        return "online_inference"  # so many queries, of so many passages each
     amounts = [unit for unit in counted if f"amount.{unit}" in draft.facts]
     is_batch = bool(amounts) or said == "batch" or (said != "online" and _is_stream(draft))
     if is_batch and not is_asked:
@@ -175,7 +186,15 @@ def _generic(draft: Draft) -> None:
 
 def _services(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
     """One workload per model; of several, the one that writes is first and sets the pace."""
-    ordered = sorted(models, key=lambda named: named.model.kind in BY_MODEL)
+    stated = draft.facts.get("use")
+    has_documents = kind == "online_inference" and _has_documents(
+        draft, stated.value if stated else ()
+    )
+    beside = documents_of(draft, models) if has_documents else None
+    ordered = sorted(
+        (named for named in models if beside is None or named is not beside.model),
+        key=lambda named: named.model.kind in BY_MODEL,
+    )
     first = ordered[0] if ordered else None
     use, why = _use(draft, first.model if first else None)
     stated = draft.take("use")
@@ -188,7 +207,8 @@ def _services(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
     if kind == "batch_inference":
         _batch(draft, at)
     else:
-        _documents_beside(draft, stated.value if stated else ())
+        if beside is not None:
+            _documents_beside(draft, stated.value if stated else (), beside)
         _demand(draft, at)
         _slo(draft, at, use, why)
     _moved(draft, at, OF_WORK)
@@ -200,15 +220,13 @@ def _services(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
 
 def _has_documents(draft: Draft, uses: Sequence[str]) -> bool:
     """Whether a service with users has documents to process beside them."""
-    is_asked = any(field.startswith("demand.") for field in draft.facts)
     amounts = [unit for unit in PIECES if f"amount.{unit}" in draft.facts]
-    return is_asked and "rag" not in uses and bool(amounts or _is_stream(draft))
+    is_searched = "rag" in uses or "reranking" in uses
+    return _is_asked(draft) and not is_searched and bool(amounts or _is_stream(draft))
 
 
-def _documents_beside(draft: Draft, uses: Sequence[str]) -> None:
-    """Documents that the model of a service with users processes too: a workload of its own."""
-    if not _has_documents(draft, uses):
-        return
+def _documents_beside(draft: Draft, uses: Sequence[str], beside: Documents) -> None:
+    """Documents beside a service with users: a workload of its own, of its model or another."""
     works = draft.tree["workloads"]
     works.append(
         {"name": "documents", "kind": "batch_inference", "model": works[0]["model"], "request": {}}
@@ -217,9 +235,14 @@ def _documents_beside(draft: Draft, uses: Sequence[str]) -> None:
     use = next((use for use in OF_DOCUMENTS if use in uses), "")
     why = f"usual for {use or 'summarization, as their use was not named'}"
     usual = USES[use or "summarization"]
+    if beside.model is not None:
+        put_model(draft, at, beside.model, "", "")
+    if beside.tokens is not None:
+        path = (*at, "request", "input_tokens")
+        draft.put(path, beside.tokens.value, beside.tokens.words)
     draft.assume((*at, "request", "input_tokens"), usual.input_tokens, "documents: tokens", why)
     draft.assume((*at, "request", "output_tokens"), usual.output_tokens, "documents: output", why)
-    _batch(draft, at)
+    _batch(draft, at, [unit for unit in PIECES if unit != "request"])
 
 
 def _index(draft: Draft, use: str) -> None:
@@ -266,13 +289,13 @@ def _piece_of(draft: Draft, at: KeyPath, unit: str) -> float:
     return 1.0
 
 
-def _batch(draft: Draft, at: KeyPath) -> None:
+def _batch(draft: Draft, at: KeyPath, units: Sequence[str] = (*PIECES, "token")) -> None:
     """Documents of a job or of a stream, with their deadline."""
     batch: KeyPath = (*at, "batch")
     if "amount.sample" in draft.facts:  # conversations to write, rows to fill
         draft.facts.setdefault("amount.doc", draft.facts.pop("amount.sample"))
     _tokens_of_documents(draft, at)
-    for unit in (*PIECES, "token"):
+    for unit in units:
         amount, rate = draft.take(f"amount.{unit}"), draft.take(f"rate.{unit}")
         if amount is not None:
             pieces = amount.value * _piece_of(draft, at, unit)

@@ -87,6 +87,9 @@ def _amounts(draft: Draft, training: KeyPath) -> None:
     """Tokens or samples; those of every night are the run of one night."""
     draft.move("amount.token", (*training, "tokens"))
     for unit, key in (("token", "tokens"), ("doc", "samples"), ("request", "samples")):
+        known = draft.value(f"rate.{unit}")
+        if unit == "request" and known is not None and known.period_s < DAY:
+            continue  # of a service beside the run
         rate = draft.take(f"rate.{unit}")
         if rate is not None and not draft.has((*training, key)):
             value = round(rate.value.per_s * rate.value.period_s, 6)

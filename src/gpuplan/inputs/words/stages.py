@@ -1,14 +1,42 @@
 """Facts of a description → the further models of a pipeline: retrieval, reranking."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from gpuplan.inputs.documents.document import KeyPath
 from gpuplan.inputs.scenario.assumptions import ACTIVE_FRAC, REQUESTS_PER_USER_PER_H
 from gpuplan.inputs.words.draft import Draft
-from gpuplan.inputs.words.scan import Named
+from gpuplan.inputs.words.scan import Fact, Named
 from gpuplan.inputs.words.tasks import USES
 from gpuplan.units import HOUR
 
 DOCS_PER_QUERY = 50
 QUERY_TOKENS = 32
+NEAR = 4  # characters between an amount of documents and their length
+
+
+class Documents(NamedTuple):
+    """What the words say of documents beside a service."""
+
+    model: Named | None  # None: that of the service
+    tokens: Fact | None  # of each
+
+
+def documents_of(draft: Draft, models: Sequence[Named]) -> Documents:
+    """Models are in the order of what they do; a length behind the documents is theirs."""
+    amount = draft.facts.get("amount.doc") or draft.facts.get("rate.doc")
+    if amount is None:
+        return Documents(None, None)
+    writing = [named for named in models if named.model.kind == "decoder"]
+    loads = [x for name, x in draft.facts.items() if name.startswith(("demand.", "rate.request"))]
+    is_last = all(amount.start > load.start for load in loads)
+    mine = writing[-1 if is_last else 0] if len(writing) > 1 else None
+    tokens = draft.facts.get("request.input_tokens")
+    end = amount.start + len(amount.words)
+    is_theirs = tokens is not None and 0 <= tokens.start - end <= NEAR
+    if is_theirs:
+        draft.take("request.input_tokens")
+    return Documents(mine, tokens if is_theirs else None)
 
 
 def put_stage(draft: Draft, named: Named, kind: str, *, use: str, why: str) -> None:

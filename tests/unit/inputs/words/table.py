@@ -309,6 +309,28 @@ SENTENCES = [
         {"owned.0.accelerator": "L40S", "owned.0.nodes": 4, "owned.0.accelerators_per_node": 8},
     ),
     (
+        "Llama-3.1-8B chat 20 req/s by day and fine-tune Llama-3.1-8B on 100M tokens each night",
+        {
+            W + "demand.requests_per_s": 20,
+            W + "demand.hourly_profile.3": 0.1,
+            "workloads.1.kind": "finetuning",
+            "workloads.1.training.tokens": 100_000_000,
+        },
+    ),
+    (
+        "chat on Qwen2.5-72B 5 req/s plus a batch of 50M docs of 1k tokens in 10 days"
+        " with Qwen2.5-7B",
+        {
+            W + "model": "Qwen/Qwen2.5-72B",
+            W + "demand.requests_per_s": 5,
+            W + "request.input_tokens": 2000,
+            "workloads.1.model": "Qwen/Qwen2.5-7B",
+            "workloads.1.batch.docs": 50_000_000,
+            "workloads.1.batch.deadline_h": 240,
+            "workloads.1.request.input_tokens": 1000,
+        },
+    ),
+    (
         "summarise 100M documents in a week on AWS",
         {
             W + "kind": "batch_inference",
