@@ -23,6 +23,7 @@ from gpuplan.studies.explanation.rejected import (
     conflict_lines,
     first_served_lines,
     infeasible_lines,
+    narrower_lines,
     unsettled_lines,
     without_fleet,
 )
@@ -153,7 +154,9 @@ def _solved(
         problem = _problem(inputs, table, before, is_jobs=is_jobs)
         found = select_from(problem, table)
         if isinstance(found, Conflict):
-            lines = (*conflict_lines(found, problem, table.problem), *used_lines(table, before))
+            what, *short = conflict_lines(found, problem, table.problem)
+            cheaper = narrower_lines(found, problem, sizings, inputs.around.price)
+            lines = (what, *cheaper, *short, *used_lines(table, before))
             return (*lines, *staggered_lines(inputs.scenario, problem, sizings))
         replay = replay_chosen(inputs, sizings, found)
         sizings = replay.sizings

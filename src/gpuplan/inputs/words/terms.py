@@ -158,6 +158,13 @@ TERMS = (
         **{"policy.purchases": ["reserved"]},
     ),
     means(
+        r"\b(?:(?:is\s+it\s+)?(?:cheaper|better|worth\s+it)\s+)?(?:to\s+)?(?:(?:buy|own|purchas)(?:e|ing)?"
+        r"\s*(?:or|vs\.?|versus|against|than|/)\s*(?:to\s+)?(?:rent|leas)(?:e|ing)?"
+        r"|(?:rent|leas)(?:e|ing)?\s*(?:or|vs\.?|versus|against|than|/)\s*(?:to\s+)?(?:buy|own|purchas)(?:e|ing)?)\b"
+        r"(?:\s+(?:gpus?|hardware|servers?))?",
+        **{"policy.purchases": ["on_demand", "reserved", "owned"]},
+    ),
+    means(
         r"\b(?:on[\s-]?prem(?:ises?)?|in[\s-]house|self[\s-]hosted|(?:in\s+)?our\s+own\s+data\s*cent(?:er|re)"
         r"|in\s+our\s+data\s*cent(?:er|re)|own\s+hardware|buy(?:ing)?(?:\s+(?:gpus?|hardware|servers?))?"
         r"|purchas(?:e|ing)\s+(?:gpus?|hardware|servers?)|colocation|colo)\b",

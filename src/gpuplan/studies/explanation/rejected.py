@@ -8,11 +8,12 @@ from math import inf
 from gpuplan.domain.plan.answer import Rejected
 from gpuplan.domain.plan.candidate import Rejection
 from gpuplan.domain.plan.selection import Conflict, SelectionProblem
-from gpuplan.domain.plan.sizing import Sized, Sizing
+from gpuplan.domain.plan.sizing import PriceOf, Sized, Sizing
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.studies.market.offers import Market, rates_for
 from gpuplan.studies.planning.groups import SolvedGroup
 from gpuplan.studies.planning.limits import amount_text
+from gpuplan.units import HOURS_PER_MONTH, MONTH
 
 # The later a test fails, the nearer the candidate came.
 ORDER = (
@@ -20,6 +21,7 @@ ORDER = (
     *("price", "island", "layout", "precision", "software", "policy"),
 )
 N_SHOWN = 5
+BUDGET = "budget.usd_per_month"
 GIVE_A_PRICE = "give a price under prices.offers"
 
 
@@ -126,6 +128,23 @@ def _beside(found: Sized) -> str:
         return f"{fleet} {candidate.precision}: meets the SLOs; {fix}"
     fix = "name it (policy.accelerators.allowed), or lower policy.min_probability_frac"
     return f"{fleet} {candidate.precision}: may do, but is not sure enough; {fix}"
+
+
+def narrower_lines(
+    found: Conflict, problem: SelectionProblem, sizings: Sequence[Sizing], price: PriceOf
+) -> Iterator[str]:
+    """A fleet of narrower weights that a budget per month would pay for, where there is one."""
+    if found.limits != (BUDGET,) or len(sizings) != 1:
+        return
+    spend = next(limit.most for limit in problem.limits if limit.name == BUDGET)
+    most = spend / (problem.horizon.period_s / MONTH)
+    for fleet in sizings[0].compared:
+        hourly = price(fleet.candidate, fleet.n_replicas)
+        if fleet.candidate.is_quantized_below and hourly is not None:
+            usd = hourly * HOURS_PER_MONTH
+            if usd <= most:
+                yield f"{_beside(fleet)}; ${usd:,.0f}/month"
+                return
 
 
 def conflict_lines(

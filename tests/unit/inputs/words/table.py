@@ -156,6 +156,8 @@ TERMS = [
     ("€500/month", "budget.usd_per_month", 535.25),
     ("under £20,000 a month", "budget.usd_per_month", 25_295.97),
     ("budget 3000 euros per month", "budget.usd_per_month", 3211.5),
+    ("is it cheaper to buy or rent", "policy.purchases", ["on_demand", "reserved", "owned"]),
+    ("renting vs buying", "policy.purchases", ["on_demand", "reserved", "owned"]),
     ("$1M capex", "budget.capex_usd", 1_000_000),
     ("horizon of 2 years", "budget.horizon_months", 24),
     ("growth 10%/month", "growth.per_month_frac", 0.1),

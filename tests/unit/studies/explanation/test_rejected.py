@@ -15,6 +15,7 @@ from gpuplan.studies.explanation.rejected import (
     ORDER,
     conflict_lines,
     infeasible_lines,
+    narrower_lines,
     nearest_first,
     rejected_of,
     unsettled_lines,
@@ -152,3 +153,16 @@ def test_a_fleet_that_is_not_sure_enough_says_how_it_may_be_had():
     unsure = replace(candidate("tpu-v5e"), is_quantized_below=False)
     lost = sizing(rejected=(rejection("l4", "tpot"),), compared=(sized(1, candidate=unsure),))
     assert "policy.min_probability_frac" in infeasible_lines([lost])[1]
+
+
+def test_a_budget_that_narrower_weights_would_keep_says_so():
+    limit = NamedLimit(name="budget.usd_per_month", kind="spend", most=1_000.0)
+    found = Conflict(limits=(limit.name,), alone=(), together=None)
+    narrow = replace(candidate("l4"), precision="fp8", is_quantized_below=True)
+    mine = sizing(compared=(sized(1, candidate=narrow),))
+    (line,) = narrower_lines(found, problem(limit), [mine], lambda *_: 1.0)
+    assert line.startswith("1 x l4 TP1 fp8: meets the SLOs")
+    assert line.endswith("$730/month")
+    assert [*narrower_lines(found, problem(limit), [mine], lambda *_: 2.0)] == []
+    other = replace(found, limits=("site.power_kw",))
+    assert [*narrower_lines(other, problem(limit), [mine], lambda *_: 1.0)] == []
