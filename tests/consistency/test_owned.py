@@ -59,3 +59,24 @@ def test_owned_nodes_that_cannot_serve_are_named_with_the_reason():
     [line] = [line for line in answer.explanation.why if "stay idle" in line]
     assert line.startswith("your 4 x t4 stay idle: ")
     assert len(line) > 40
+
+
+def test_nodes_that_one_part_takes_are_not_in_the_rows_of_the_other():
+    """Owned nodes that are not enough: a row of the rest pays rent for every node of its own."""
+    work = {
+        "name": "chat",
+        "kind": "online_inference",
+        "model": "meta-llama/Llama-3.1-8B-Instruct",
+        "demand": {"requests_per_s": 40},
+        "request": {"input_tokens": 2000, "output_tokens": 200},
+        "slo": {"ttft_p95_ms": 2000, "tpot_p95_ms": 50},
+    }
+    owned = [{"accelerator": "H100", "nodes": 1, "accelerators_per_node": 2}]
+    offers = [{"accelerator": "H100", "usd_per_accelerator_h": 3.0, "accelerators_per_node": 1}]
+    tree = {"version": 1, "name": "own", "workloads": [work], "owned": owned}
+    answer = planned({**tree, "prices": {"offers": offers}})
+    rest = [row for row in answer.decision.comparison if row.workload == "chat (rest)"]
+    assert rest
+    for row in rest:
+        if row.accelerator == "h100-sxm" and row.usd_per_month:
+            assert row.usd_per_month >= row.n_accelerators * 3.0 * 730 - 0.01

@@ -180,6 +180,7 @@ LENGTHS = (
     states(r"{n}[\s-]*(?:token\s+)?sequences?(?:\s+length)?\b", "training.sequence_tokens"),
     states(rf"{{n}}[\s-]*tok(?:en)?s?[\s-]*{_LONG_OUT}\b(?!\s*/)", "request.output_tokens"),
     states(rf"{{n}}[\s-]*tok(?:en)?s?[\s-]*{_LONG_IN}\b", "request.input_tokens"),
+    states(rf"{{n}}{_TOK}\s*out\b(?!\s+of)", "request.output_tokens"),
     states(rf"\b{_LONG_OUT}{_TOK}{_IS}{{n}}{_END}", "request.output_tokens"),
     states(rf"\b{_LONG_IN}{_TOK}{_IS}{{n}}{_END}", "request.input_tokens"),
     states(rf"{{n}}\s*tok(?:en)?s?\s*{OF_ONE}", "request.input_tokens"),

@@ -166,7 +166,7 @@ TERMS = (
     ),
     means(
         r"\b(?:on[\s-]?prem(?:ises?)?|in[\s-]house|self[\s-]hosted|(?:in\s+)?our\s+own\s+data\s*cent(?:er|re)"
-        r"|in\s+our\s+data\s*cent(?:er|re)|own\s+hardware|buy(?:ing)?(?:\s+(?:gpus?|hardware|servers?))?"
+        r"|in\s+our\s+data\s*cent(?:er|re)|own\s+hardware|(?:bought|purchased|owned)\s+(?:gpus?|hardware|servers?)|buy(?:ing)?(?:\s+(?:gpus?|hardware|servers?))?"
         r"|purchas(?:e|ing)\s+(?:gpus?|hardware|servers?)|colocation|colo)\b",
         **{"policy.purchases": ["owned"]},
     ),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from gpuplan.domain.plan.answer import ChosenPlan
 from gpuplan.domain.plan.candidate import Candidate, Rejection
 from gpuplan.domain.plan.comparison import ComparisonRow, ParetoRow, RowEvidence
-from gpuplan.domain.plan.selection import FleetOption, Selection
+from gpuplan.domain.plan.selection import FleetOption, NodePool, Selection
 from gpuplan.domain.plan.sizing import Sized, Sizing
 from gpuplan.studies.explanation.rejected import ORDER, nearest_first
 from gpuplan.studies.planning.bill import plan_bill
@@ -64,14 +64,28 @@ def rows_alone(inputs: PlanInputs, group: SolvedGroup, sizing: Sizing) -> Choice
         inputs.market.standing,
     )
     options = tuple(o for o in table.problem.options if o.workload == sizing.workload)
+    work = inputs.scenario.workload(sizing.workload)
+    is_part = work is not None and work.band is not None
     problem = replace(
         table.problem,
+        pools=_left_by_others(group.choice, table, sizing) if is_part else table.problem.pools,
         options=options,
         deferrable=(),
         limits=group.choice.table.problem.limits,
     )
     chosen = replace(group.choice.selection, chosen=())
     return group.choice._replace(table=table._replace(problem=problem), selection=chosen)
+
+
+def _left_by_others(choice: Choice, table: FleetTable, sizing: Sizing) -> tuple[NodePool, ...]:
+    """Pools without the owned nodes that the other part of a service has taken already."""
+    others = [o for o in choice.selection.chosen if o.workload != sizing.workload]
+
+    def left(pool: NodePool) -> int:
+        most = [int(o.need[0].max(initial=0)) + o.n_reserve for o in others if o.pool == pool.name]
+        return max(0, pool.n_nodes_existing - sum(map(pool.nodes_for, most)))
+
+    return tuple(replace(pool, n_nodes_existing=left(pool)) for pool in table.problem.pools)
 
 
 def _with_own_rows(table: FleetTable, own: FleetTable, workload: str) -> FleetTable:

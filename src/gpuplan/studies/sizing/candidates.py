@@ -48,8 +48,10 @@ def candidates_of(task: SizingTask) -> tuple[Pruned, tuple[Assumption, ...]]:
     found = tuple(each for each in found if task.is_asked(each) or _is_compared(task, each))
     checks = _checks(task)
     pruned = cut.prune(found, checks)
-    stages = _stages(pruned, evaluator)
-    staged = cut.prune(over_servers(stages, networks, cards), checks)
+    joined = [each for each in pruned.kept if each.accelerator in networks]
+    wider = with_wider_experts(_filled(joined, evaluator))
+    stages = dict.fromkeys((*_stages(pruned, evaluator), *wider))
+    staged = cut.prune(over_servers(tuple(stages), networks, cards), checks)
     both = Pruned(kept=(*pruned.kept, *staged.kept), rejected=(*pruned.rejected, *staged.rejected))
     return both, (*task.policy_assumptions, *assumed)
 
@@ -154,12 +156,11 @@ def _stages(pruned: Pruned, evaluator: CandidateEvaluator) -> tuple[Candidate, .
         [*near, *(each for each in timed if is_near(each))],
     )
     anywhere = _short_everywhere(short, [*pruned.kept, *timed])
-    wider = with_wider_experts([*anywhere, *_filled(pruned, evaluator)])
-    found = (*with_stages(inside), *with_stages(anywhere), *wider)
+    found = (*with_stages(inside), *with_stages(anywhere), *with_wider_experts(anywhere))
     return tuple(dict.fromkeys(found))
 
 
-def _filled(pruned: Pruned, evaluator: CandidateEvaluator) -> list[Candidate]:
+def _filled(kept: Sequence[Candidate], evaluator: CandidateEvaluator) -> list[Candidate]:
     """Experts over a whole server that take much of its memory: more servers leave more for KV."""
 
     def is_full(each: Candidate) -> bool:
@@ -169,7 +170,7 @@ def _filled(pruned: Pruned, evaluator: CandidateEvaluator) -> list[Candidate]:
         memory = evaluator.longest_memory(each)
         return memory.weights_bytes >= FULL_FRAC * memory.budget_bytes
 
-    return [each for each in pruned.kept if is_full(each)]
+    return [each for each in kept if is_full(each)]
 
 
 def _short_everywhere(short: Sequence[Candidate], held: Sequence[Candidate]) -> list[Candidate]:

@@ -9,6 +9,7 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.scenario.demand import LatencyLimit, Slo
 from gpuplan.domain.scenario.site import Installed, Site
 from gpuplan.domain.scenario.terms import Choice
+from gpuplan.domain.scenario.workload import ModelRef
 from gpuplan.errors import InputError
 from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.studies.inference.deployment import evaluated
@@ -194,3 +195,18 @@ def test_an_accelerator_that_is_named_is_compared_at_narrower_precisions():
     seen = [*pruned.kept, *(r.candidate for r in pruned.rejected)]
     on_l4 = {each.precision for each in seen if str(each.accelerator) == "l4"}
     assert {"bf16", "fp8", "int4"} <= on_l4
+
+
+def test_experts_over_servers_are_tried_where_one_server_is_full_of_weights():
+    [workload] = CHAT.workloads
+    workload = replace(workload, model=ModelRef(name="DeepSeek-R1"), precisions=())
+    policy = replace(CHAT.policy, accelerators=Choice(allowed=("H200",)))
+    scenario = replace(CHAT, workloads=(workload,), policy=policy)
+
+    def layouts(networks):
+        context = SizingContext(catalog=CONTEXT.catalog, networks=networks)
+        pruned, _ = candidates_of(task_of(workload, scenario, context))
+        return {(each.layout.dp, each.layout.ep) for each in pruned.kept}
+
+    assert (16, 16) in layouts({"h200-sxm": (400e9,)})
+    assert (16, 16) not in layouts({})
