@@ -18,7 +18,7 @@ from gpuplan.domain.plan.selection import (
     SelectionProblem,
 )
 from gpuplan.selection.exact import solve_exactly
-from gpuplan.selection.large import branch, fill
+from gpuplan.selection.large import branch, dive, fill
 from gpuplan.selection.large import solve as large
 from gpuplan.selection.large.cuts import beyond, joins, leaves
 from gpuplan.selection.large.master import open_master, solve_relaxed
@@ -276,3 +276,13 @@ def test_same_problem_same_plan():
     first, second = (solve_large(problem, Effort()) for _ in range(2))
     assert first.bill == second.bill
     assert first.proof == second.proof
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_other_counts_of_nodes_never_make_the_bill_dearer(seed, monkeypatch):
+    """Of the ways to whole nodes the cheapest is kept, pool by pool."""
+    problem = drawn(seed, batch=3)
+    tried = solve_large(problem, Effort(gap_frac=1e-3))
+    monkeypatch.setattr(dive, "LEAST_LOSS", np.inf)
+    first = solve_large(problem, Effort(gap_frac=1e-3))
+    assert tried.worth_usd <= first.worth_usd * (1 + 1e-3)

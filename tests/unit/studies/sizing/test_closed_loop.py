@@ -99,3 +99,13 @@ def test_clients_do_not_fall_into_step():
     assert late == pytest.approx(early, rel=0.08)
     outputs = loop.output_tokens
     assert (outputs.min(), outputs.max()) == (315, 385)  # a tenth around 350
+
+
+def test_as_many_users_of_each_replica_are_run_once():
+    """Twice the users on twice the replicas: the same latencies, twice the rate."""
+    sizer, runs = tools(*closed(400, think_s=20.0))
+    peak = sizer.task.peak_per_s
+    one, two = runs.run(peak, 4), runs.run(2.0 * peak, 8)
+    assert one.latencies == two.latencies
+    assert two.little.requests_per_s == pytest.approx(2.0 * one.little.requests_per_s)
+    assert runs._part.cache_info().hits > 0

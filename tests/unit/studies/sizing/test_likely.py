@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpuplan.candidates.risk import Z_80, error_ratio, risk_samples
+from gpuplan.candidates.risk import Z_80, FleetRisk, error_ratio, risk_samples
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.columns import floats
-from gpuplan.domain.plan.sizing import Sized, SizingOptions
+from gpuplan.domain.plan.sizing import ReplicaNeed, Sized, SizingOptions
 from gpuplan.domain.scenario.demand import LatencyLimit, Slo
 from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.studies.sizing.candidates import candidates_of
@@ -151,6 +151,45 @@ def test_too_many_for_their_worth_are_given_up():
     n = found.size().n_serving
     assert found.size(n_most=n - 1) is None
     assert found.size(n_most=n).n_serving == n
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_one_run_at_the_planned_load_is_never_less_sure_than_the_whole_profile(n):
+    found = sizer(None)
+    profile = LatencyProfile(found.simulator, n_replicas=n, load=found.task.peak_per_s)
+    risk = FleetRisk(profile.carried(0.0), risk_samples(0))
+    most = profile.most_odds_frac(risk_samples(0))
+    assert risk.probability(n, found.task.peak_per_s) <= most + 1e-9
+
+
+def test_the_odds_alone_find_what_the_predicted_speed_and_the_odds_find():
+    """From below by way of the predicted speed, and from a guess: the same number, or one off."""
+    found, level = sizer(0.8), 0.8
+    assert found.task.context.options.min_probability_frac == level
+    by_speed, by_odds = found._size_predicted(None), sizer(0.8).size()
+    assert abs(by_speed.n_serving - by_odds.n_serving) <= 1
+    assert is_likely(found.task, by_odds)
+
+
+def test_a_need_is_scaled_in_whole_replicas_and_joined_hour_by_hour():
+    need = ReplicaNeed(n_replicas=np.array([[[0, 3, 7]]]))
+    assert need.scaled(0.5).n_replicas.tolist() == [[[0, 2, 4]]]
+    other = ReplicaNeed(n_replicas=np.array([[[1, 2, 9]]]))
+    assert need.at_least(other).n_replicas.tolist() == [[[1, 3, 9]]]
+
+
+def test_bursts_at_the_end_of_a_run_are_looked_at_for_longer(monkeypatch):
+    found = sizer(None)
+    peak, asked = found.task.peak_per_s, []
+    whole = found.simulator.run(peak, 8)
+
+    def once(load, n_replicas, n):
+        asked.append(n)
+        return replace(whole, is_overloaded=len(asked) == 1, meets_slo=len(asked) > 1)
+
+    monkeypatch.setattr(found.simulator, "_once", once)
+    assert found.simulator.run(peak, 8, most_longer=1).meets_slo
+    assert asked == [asked[0], 4 * asked[0]]
 
 
 # ── rows: the best layout of each accelerator and precision ─────────────────────────────────────

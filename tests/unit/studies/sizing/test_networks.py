@@ -144,3 +144,12 @@ def test_a_query_to_a_reranker_is_answered_when_all_its_passages_are_scored():
     batch_s = predict_network("BAAI/bge-reranker-v2-m3", "l4", batch).batch_s.value
     assert fifty.limits[0].reached_s.value >= batch_s > 10 * one.limits[0].reached_s.value
     assert fifty.capacity_per_s.value < one.capacity_per_s.value / 20
+
+
+def test_many_servers_are_pools_and_take_about_in_proportion():
+    few, many = (
+        sized("bge-m3", ["l4"], demand={"requests_per_s": rate}).need.n_peak
+        for rate in (8_000, 80_000)
+    )
+    assert few > 32
+    assert many == pytest.approx(10 * few, rel=0.02)
