@@ -14,7 +14,7 @@ from gpuplan.catalog.integrity.run import check_catalog
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.hardware.catalog import Catalog, Fact
 
-TODAY = date(2026, 11, 17)
+TODAY = date(2026, 11, 18)
 CATALOG = read_catalog()
 
 

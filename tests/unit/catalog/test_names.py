@@ -26,7 +26,7 @@ def test_what_is_announced_says_so_wherever_it_is_named() -> None:
 
 def test_sources_of_street_prices_are_those_of_the_facts() -> None:
     assert CATALOG.street_source("h200-nvl") == "reseller-survey-2026"
-    assert CATALOG.street_source("h100-sxm") == "street-prices"
+    assert CATALOG.street_source("h100-pcie") == "street-prices"
     assert CATALOG.street_source("tpu-v7") == ""
 
 

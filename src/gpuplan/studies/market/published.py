@@ -11,7 +11,7 @@ from datetime import date
 from math import inf
 from typing import NamedTuple
 
-from gpuplan.catalog.offers import read_discounts, seller_of
+from gpuplan.catalog.offers import is_surveyed, read_discounts, seller_of
 from gpuplan.cost.rates import OLD_DAYS, STALE_DAYS, catalog_rates, refused
 from gpuplan.domain.money.market import Offer
 from gpuplan.domain.money.rates import NodeKind, NodeRate, PriceRefusal, Rates
@@ -107,8 +107,10 @@ def oldest_days(offers: Iterable[Offer], today: date) -> int:
 
 
 def newest_days(offers: Iterable[Offer], today: date) -> int:
-    """Age of the newest price; 0 where there is none."""
-    newest = max((offer.price_date for offer in offers), default=today)
+    """Age of the newest list price, or of the newest at all; 0 where there is none."""
+    known = [*offers]
+    listed = [offer for offer in known if not is_surveyed(offer)] or known
+    newest = max((offer.price_date for offer in listed), default=today)
     return (today - newest).days
 
 
