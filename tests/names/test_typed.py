@@ -1,4 +1,4 @@
-"""Names as people type them: nearly all of two tables of them mean what their authors meant.
+"""Names as people type them: nearly all of four tables of them mean what their authors meant.
 
 `meant` holds the ids that are right, apart by `|`, or `?` where asking back is.
 """
@@ -15,7 +15,8 @@ from gpuplan.catalog.place_names import find_cloud
 from gpuplan.catalog.regions import find_region
 from gpuplan.errors import InputError
 
-TABLES = ("typed.csv", "typed_again.csv")  # the second was written after the resolver
+# The third was scored before its rules were mended (233 of 273), the last after (113 of 115).
+TABLES = ("typed.csv", "typed_again.csv", "typed_blind.csv", "typed_held.csv")
 WANTED_FRAC = 0.95
 FINDERS = {
     "model": lambda text: find_model(text).name,
@@ -38,7 +39,7 @@ def test_nearly_all_names_mean_what_they_meant(table):
     rows = list(csv.DictReader(text.splitlines()))
     answers = [(row, answer(row)) for row in rows]
     wrong = [(row["typed"], a) for row, a in answers if a not in row["meant"].split("|")]
-    assert len(rows) >= 200
+    assert len(rows) >= 100
     assert len(wrong) <= (1 - WANTED_FRAC) * len(rows), wrong
 
 
@@ -73,3 +74,37 @@ def test_a_whole_id_keeps_its_published_precision():
     assert model.name == "Qwen/Qwen3.6-27B"
     assert model.checkpoint.quantized is None
     assert model.checkpoint.cache is None
+
+
+@pytest.mark.parametrize(
+    ("typed", "accelerator", "n"),
+    [
+        ("p5.48xlarge", "h100-sxm", 8),
+        ("Standard_ND96isr_H100_v5", "h100-sxm", 8),
+        ("a2-highgpu-1g", "a100-sxm-40gb", 1),
+        ("p5", "h100-sxm", 1),
+        ("ND H100 v5", "h100-sxm", 1),
+    ],
+)
+def test_a_machine_of_a_cloud_means_what_it_carries(typed, accelerator, n):
+    choice = find_accelerator(typed, read_catalog())
+    assert (choice.accelerator.id, choice.n_accelerators) == (accelerator, n)
+    assert any("carries" in note.why for note in choice.assumptions)
+
+
+@pytest.mark.parametrize("typed", ["Standard", "gpu", "8", "xlarge", "p5 g6e"])
+def test_words_of_many_machines_mean_none(typed):
+    with pytest.raises(InputError):
+        find_accelerator(typed, read_catalog())
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("qwen25 7b", "qwen2.5 7b"), ("gpt oss 120", "gpt-oss-120b"), ("falcon 7b", "falcon-7b")],
+)
+def test_a_point_a_unit_or_a_separator_left_out_changes_nothing(one, other):
+    assert find_model(one).name == find_model(other).name
+
+
+def test_a_cloud_that_only_a_survey_prices_can_be_named():
+    assert find_cloud("Core Weave") == "coreweave"

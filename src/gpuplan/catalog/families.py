@@ -53,6 +53,11 @@ NOISE = frozenset(
         "oam",
         "tensor",
         "core",
+        "ac",
+        "lc",
+        "mega",
+        "slice",
+        "podslice",
     }
 )
 """Words that makers and tools put around a name."""
@@ -62,6 +67,7 @@ REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     for pattern, replacement in (
         (r"\bgrace[\s_-]*hopper\b", r"gh200"),
         (r"\bgrace[\s_-]*blackwell\b", r"gb200"),
+        (r"\bponte[\s_-]*vecchio\b", r"pvc"),
         (r"\bv5[\s_-]+lite\b", r"v5lite"),
         (r"\bgaudi[\s_-]+(\d)", r"gaudi\1"),
         (r"\bhl-(\d)", r"hl\1"),

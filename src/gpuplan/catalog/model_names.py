@@ -35,6 +35,7 @@ QUIET = frozenset(
         "latest",
         "qat",
         "dense",
+        "cloud",
         "c4ai",
         "ai21",
         "snowflake",
@@ -219,6 +220,8 @@ def beside(typed: Name, entry: Name) -> Beside | None:
     if first not in entry.key and "x" not in first:  # 16x17b is 17b and 16e
         return None
     left = _left(typed.words, entry)
+    if left is None:
+        left = _left(_without_owner(typed.words, entry), entry)
     if left is None or not _is_named(typed, entry):
         return None
     numbers = [word for word in left if _NUMBER.fullmatch(word)]
@@ -226,6 +229,12 @@ def beside(typed: Name, entry: Name) -> Beside | None:
     soft = [word for word in left if word in SOFT or _ACTIVE.fullmatch(word)]
     n_words = len(left) - len(numbers) - len(soft)
     return Beside(n_words, len(numbers) - len(dates), len(soft), len(dates))
+
+
+def _without_owner(words: tuple[str, ...], entry: Name) -> tuple[str, ...]:
+    """The words typed without those of the publisher: distil-whisper large v3."""
+    published = {*re.split(r"[^a-z0-9]+", entry.owner)} - {*entry.words}
+    return tuple(word for word in words if word not in published)
 
 
 def _is_named(typed: Name, entry: Name) -> bool:
@@ -273,15 +282,24 @@ def _has(left: Counter[str], words: tuple[str, ...]) -> bool:
 
 
 def other_spellings(name: Name) -> list[Name]:
-    """The name as other people would write it: 3-1 for 3.1, without `base` beside a size."""
+    """The name as other people would write it.
+
+    3-1 or 31 for 3.1, 120 for 120b, without `base` beside a size or `open` before a name.
+    """
     words, found = name.words, []
     for i, (one, two) in enumerate(pairwise(words)):
         if re.fullmatch(r"\d", one) and re.fullmatch(r"\d", two):
-            joined = (*words[:i], f"{one}.{two}", *words[i + 2 :])
-            found.append(name._replace(words=joined))
+            found.append((*words[:i], f"{one}.{two}", *words[i + 2 :]))
+    for i, word in enumerate(words[1:], start=1):
+        if re.fullmatch(r"\d{2}", word):
+            found.append((*words[:i], f"{word[0]}.{word[1]}", *words[i + 1 :]))
     if name.sizes and "base" in words:
-        found.append(name._replace(words=tuple(word for word in words if word != "base")))
-    return found
+        found.append(tuple(word for word in words if word != "base"))
+    if words[:1] == ("open",):
+        found.append(words[1:])
+    if len(words) > 1 and re.fullmatch(r"\d{1,3}", words[-1]) and not name.sizes:
+        found.append((*words[:-1], f"{words[-1]}b"))
+    return [name._replace(words=spelled) for spelled in found if spelled]
 
 
 def without_size(name: Name) -> tuple[Name, float] | None:

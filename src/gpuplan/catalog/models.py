@@ -67,7 +67,7 @@ def find_model(text: str) -> Model:
 
 def is_model_name(text: str) -> bool:
     """Whether the text is a model's whole name, or a common name of one."""
-    return meant_by(text) is not None or _plain(text) in _plain_ids()
+    return meant_by(text) is not None or _plain(text) in _by_spelling()
 
 
 def may_be_model(text: str) -> bool:
@@ -114,21 +114,16 @@ def _by_name(text: str) -> Model:
 
 
 @cache
-def _plain_ids() -> frozenset[str]:
-    return frozenset(_plain(entry.id) for entry in _entries())
-
-
-@cache
 def _by_spelling() -> dict[str, list[Entry]]:
     found: dict[str, list[Entry]] = {}
     for entry in _entries():
-        found.setdefault(_spelled(entry.id), []).append(entry)
+        found.setdefault(_plain(entry.id), []).append(entry)
     return found
 
 
 def _published(text: str) -> list[Entry]:
-    """Entries that a publisher writes so: such a name stands for itself."""
-    return _by_spelling().get(_spelled(text), [])
+    """Entries that a publisher writes so, whatever is between words: it stands for itself."""
+    return _by_spelling().get(_plain(text), [])
 
 
 def _why(name: Name, entry: Entry) -> str:
@@ -202,10 +197,6 @@ def _as_typed(text: str, found: list[Entry]) -> list[Entry]:
     """A name typed whole means that one, not its relatives."""
     wanted = _plain(text)
     return [entry for entry in found if _plain(entry.id) == wanted] or found
-
-
-def _spelled(text: str) -> str:
-    return without_part(text).lower().rpartition("/")[2]
 
 
 def _plain(text: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from gpuplan.catalog.families import FAMILIES, NOISE, REWRITES, Family
+from gpuplan.catalog.offers import machines_named
 from gpuplan.domain.hardware.catalog import AcceleratorChoice, Catalog
 from gpuplan.domain.hardware.devices import Accelerator, AcceleratorId
 from gpuplan.domain.noun import dataclass
@@ -45,10 +46,11 @@ def find_accelerator(text: str, catalog: Catalog) -> AcceleratorChoice:
         raise _refusal(text, "empty" if not wanted else "too long", _examples(catalog))
     try:
         choice = _chosen(wanted, catalog, text=text)
-    except InputError:
-        if not wanted.endswith("s"):
-            raise
-        choice = _chosen(wanted.removesuffix("s"), catalog, text=text)  # a plural
+    except InputError as error:
+        rented = _rented(wanted, catalog)
+        if rented is None and not wanted.endswith("s"):
+            raise error from None
+        choice = rented or _chosen(wanted.removesuffix("s"), catalog, text=text)  # a plural
     return _with_status(choice)
 
 
@@ -60,6 +62,27 @@ def _chosen(wanted: str, catalog: Catalog, *, text: str) -> AcceleratorChoice:
     if sliced is not None:
         return sliced
     return _counted(wanted, catalog) or _described(wanted, catalog, text=text)
+
+
+def _rented(wanted: str, catalog: Catalog) -> AcceleratorChoice | None:
+    """What a cloud's machine of this name carries; None where no one accelerator is meant.
+
+    `p5.48xlarge` is a machine and its eight accelerators, `p5` or `ND H100 v5` a kind of machine.
+    """
+    machines = machines_named(wanted)
+    carried = {name for machine in machines for name in machine.accelerators}
+    found = catalog.accelerators.get(AcceleratorId(next(iter(carried), "")))
+    if found is None or len(carried) > 1:
+        return None
+    n = int(machines[0].n_accelerators) if len(machines) == 1 else 1
+    names = ", ".join(sorted({f"{machine.cloud} {machine.name}" for machine in machines})[:3])
+    note = Assumption(
+        what=f"machine {wanted!r}",
+        value=f"{n} x {found.id}" if n > 1 else str(found.id),
+        why=f"what {names} carries",
+        change=f"--on {found.id}",
+    )
+    return AcceleratorChoice(accelerator=found, n_accelerators=max(1, n), assumptions=(note,))
 
 
 def _with_status(choice: AcceleratorChoice) -> AcceleratorChoice:

@@ -1,6 +1,7 @@
 """What can be rented, in: the package's tables and a user's store; out: Offers and Discounts."""
 
 import csv
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
@@ -8,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from gpuplan.catalog.regions import PREFERRED_CLOUDS
 from gpuplan.catalog.update.rows import shape_from
 from gpuplan.catalog.update.store import read_stored_offers
 from gpuplan.domain.money.market import Discount, InstanceShape, Offer, Seller
@@ -111,6 +113,26 @@ def offers_in(
     return tuple(
         offer for offer in offers if cloud in (None, offer.cloud) and region in (None, offer.region)
     )
+
+
+def machines_named(text: str) -> list[InstanceShape]:
+    """Kinds of machine with accelerators that a cloud's name for them, or its words, stand for."""
+    wanted, words = text.casefold(), _words_of(text)
+    known = {offer.shape.name: offer.shape for offer in read_offers() if offer.n_accelerators}
+    whole = [shape for name, shape in known.items() if name.casefold() == wanted]
+    large = [shape for shape in known.values() if shape.cloud in PREFERRED_CLOUDS]
+    named = [shape for shape in large if words and {*words} <= {*_words_of(shape.name)}]
+    begun = [shape for shape in large if words and _begins(words, _words_of(shape.name))]
+    return whole or named or begun
+
+
+def _words_of(name: str) -> list[str]:
+    return [word for word in re.split(r"[^a-z0-9]+", name.casefold()) if word]
+
+
+def _begins(words: list[str], full: list[str]) -> bool:
+    """Whether each word begins one of the full name: ND H100 v5 of Standard_ND96isr_H100_v5."""
+    return len(words) > 1 and all(any(f.startswith(word) for f in full) for word in words)
 
 
 def rentable(offers: Collection[Offer]) -> tuple[Offer, ...]:

@@ -7,7 +7,7 @@ import re
 from difflib import get_close_matches
 from functools import cache
 
-from gpuplan.catalog.offers import clouds_priced, read_offers
+from gpuplan.catalog.offers import read_offers
 from gpuplan.catalog.regions import find_region, read_regions, regions_named
 from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.money.market import Region
@@ -27,7 +27,7 @@ def find_cloud(text: str) -> str:
         if found:
             return found
     near = [known[key] for key in get_close_matches(_squeezed(word), known, n=6, cutoff=0.4)]
-    shown = list(dict.fromkeys(near))[:N_SHOWN] or sorted(clouds_priced())
+    shown = list(dict.fromkeys(near))[:N_SHOWN] or sorted({*known.values()})
     raise one(InputError, "cloud", repr(text), "no cloud of the catalog", _did_you_mean(shown))
 
 
@@ -57,7 +57,8 @@ def _covered(region: Region) -> tuple[str, ...]:
 
 @cache
 def _clouds() -> dict[str, str]:
-    known = {*clouds_priced(), *(region.cloud for region in read_regions() if region.cloud)}
+    priced = {offer.cloud for offer in read_offers()}
+    known = {*priced, *(region.cloud for region in read_regions() if region.cloud)}
     return _words("cloud") | {_squeezed(cloud): cloud for cloud in known}
 
 

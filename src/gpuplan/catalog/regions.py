@@ -62,7 +62,8 @@ def regions_named(text: str) -> tuple[Region, ...]:
     """Every place that bears this name: by id, city, country or state, or by how ids begin."""
     wanted = text.strip().casefold()
     inside = re.search(r"\(([^()]+)\)", wanted)  # as consoles write: US East (N. Virginia)
-    for name in (wanted, *([inside[1]] if inside else [])):
+    short = re.sub(r"^([ns])(?:or|ou)th(?:ern)?\s+", r"\1. ", wanted)
+    for name in (wanted, *([inside[1]] if inside else []), short):
         found = _index().get(name, ()) or _loose_index().get(_squeeze(name), ())
         found = tuple(dict.fromkeys((*found, *_begun_by(name))))
         if found:
