@@ -25,6 +25,10 @@ TABLE = files("gpuplan.catalog").joinpath("data", "offers_fabrics.csv")
         ("gcp", "a3-megagpu-8g", "tcp", 1600),
         ("gcp", "a3-ultragpu-8g", "roce", 3200),
         ("oci", "BM.GPU.H100.8", "roce", 3200),
+        ("oci", "BM.GPU.GB300.4", "roce", 3200),
+        ("coreweave", "gb200-4x", "infiniband", 1600),
+        ("crusoe", "h200-141gb-sxm-ib.8x", "infiniband", 3200),
+        ("voltagepark", "8x H100 ethernet", "tcp", 100),
         ("nebius", "gpu-h200-sxm_8gpu-128vcpu-1600gb", "infiniband", 3200),
     ],
 )
@@ -49,3 +53,14 @@ def test_every_fabric_has_a_source_and_a_kind():
     rows = list(csv.DictReader(TABLE.read_text(encoding="utf-8").splitlines()))
     assert {row["kind"] for row in rows} <= {"efa", "infiniband", "roce", "tcp"}
     assert {row["source"] for row in rows} <= set(read_market_sources())
+
+
+def test_a_rate_that_no_page_states_is_an_estimate_by_its_source():
+    found = {
+        o.shape.fabric.source
+        for (cloud, _), o in OFFERS.items()
+        if cloud == "nebius" and o.shape.fabric
+    }
+    assert {read_market_sources()[source].kind for source in found} == {"estimate"}
+    azure = OFFERS["azure", "Standard_ND96isr_H100_v5"].shape.fabric
+    assert read_market_sources()[azure.source].kind == "vendor"

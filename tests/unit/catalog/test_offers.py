@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from gpuplan.catalog.integrity.offers import check_offers, looked_at
-from gpuplan.catalog.load import read_market_sources
+from gpuplan.catalog.load import read_catalog, read_market_sources
 from gpuplan.catalog.offers import (
     is_surveyed,
     listed_offers,
@@ -27,6 +27,7 @@ from gpuplan.catalog.offers import (
     with_known_regions,
 )
 from gpuplan.catalog.update.clean import identify
+from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.money.market import Offer
 from gpuplan.units import GBIT, GIB
 from shared_data import ROOT, shared_file
@@ -328,6 +329,21 @@ def test_memory_grows_with_the_count_and_not_with_its_square():
     slices = [o for name, o in runpod.items() if name.endswith("PRO-6000-MIG-24GB_SECURE")]
     each = {(o.shape.ram_bytes or 0) / o.n_accelerators / GIB for o in slices}
     assert each == {124.0}  # four slices make a card
+
+
+def test_a_network_of_half_the_usual_rate_for_each_accelerator_is_told():
+    sound = one_offer("azure", "Standard_ND96isr_H100_v5", "eastus")
+    others = [one_offer("aws", "p5.48xlarge", "us-east-1"), sound]
+    half = reshaped(sound, cloud="oci", network_bytes_per_s=0.5 * sound.shape.network_bytes_per_s)
+    assert ("note", "fabric-spread") not in rules_of(*others)
+    assert ("note", "fabric-spread") in rules_of(*others, half)
+
+
+def test_boards_called_retired_have_no_facts_and_each_has_a_source():
+    rows = packaged_rows("gpuplan.catalog", "data/retired.csv")
+    known = {*read_market_sources(), *read_catalog().sources}
+    assert all(row["why"] and row["source"] in known for row in rows)
+    assert not {row["accelerator"] for row in rows} & {*map(str, read_catalog().accelerators)}
 
 
 def test_regions_fabrics_and_boards_that_are_not_known_are_told():

@@ -167,3 +167,18 @@ def _number(text: str) -> float | None:
 
 def _error(rule: str, fact: Fact, what: str, fix: str) -> Finding:
     return error(rule, f"{fact.item}.{fact.quantity}", what, fix)
+
+
+def price_order(catalog: Catalog) -> Iterator[Finding]:
+    """Of what a board is sold for, the lowest price is not above the highest, and both are given.
+
+    Between the two lies a factor of three at most; more is two boards, or two decades.
+    """
+    for item in catalog.accelerators:
+        low, high = catalog.fact(item, "price_low"), catalog.fact(item, "price_high")
+        if (low is None) != (high is None):
+            what = "one end of its price is given, not the other"
+            yield error("price-order", str(item), what, "give both")
+        elif low and high and not 0 <= float(high.value) - float(low.value) <= 2 * float(low.value):
+            what = f"sold from {low.value} to {high.value} USD"
+            yield error("price-order", str(item), what, "name the board, or prefer one")

@@ -5,6 +5,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import date
+from functools import cache
 from statistics import median
 from typing import NamedTuple
 
@@ -16,9 +17,10 @@ from gpuplan.catalog.update.clean import (
     PLAUSIBLE_USD_PER_MACHINE_H,
     RAM_GROWTH,
 )
+from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.money.market import Offer
 from gpuplan.domain.system.findings import Finding, Severity
-from gpuplan.units import GIB
+from gpuplan.units import GBIT, GIB
 
 STALE_DAYS = 180
 OLD_DAYS = 540
@@ -26,13 +28,10 @@ SPREAD_FACTOR = 4.0  # of the clouds' median
 HOST_FACTOR = 10.0  # a single accelerator with a very large host costs up to nine times the usual
 LARGE_HOST_VCPU = 30  # for each accelerator
 RAM_GIB, VCPUS = (1.5, 1200.0), (1.0, 200.0)  # for each accelerator
-# Kepler to Pascal ended with CUDA 12.9 and PyTorch 2.10; the others with their own stacks.
-RETIRED = frozenset(
-    (
-        *("k80", "m60", "p100", "p4", "quadro-m4000", "quadro-p4000"),
-        *("mi25", "radeon-pro-v520", "inferentia1", "tpu-v2", "tpu-v3"),
-    )
-)
+RETIRED = "data/retired.csv"
+RDMA = ("efa", "infiniband", "roce")
+WHOLE_SERVER = 4  # accelerators, from which on a machine has its network to itself
+FABRIC_SPREAD = 1.9  # a generation of adapters doubles the rate
 UPDATE = "run `gpuplan catalog update`"
 REPAIR = "repair the row, or fetch the cloud anew"
 
@@ -212,6 +211,29 @@ def _fabric_findings(offers: Sequence[Offer], _judging: Judging) -> Iterator[Fin
             yield _finding("note", "fabric-known", cloud, what, fix)
 
 
+def _rate_findings(offers: Sequence[Offer], _judging: Judging) -> Iterator[Finding]:
+    """Networks for direct access to memory: Gbit/s of one accelerator differ little by cloud."""
+    rates: dict[str, dict[str, float]] = defaultdict(dict)
+    for offer in offers:
+        shape, fabric = offer.shape, offer.shape.fabric
+        is_whole = shape.n_accelerators >= WHOLE_SERVER and not offer.is_ambiguous
+        if is_whole and fabric and fabric.kind in RDMA and shape.network_bytes_per_s:
+            rate = shape.network_bytes_per_s / GBIT / shape.n_accelerators
+            rates[str(offer.accelerator)][f"{shape.cloud} {shape.name}"] = rate
+    for accelerator, by_machine in sorted(rates.items()):
+        usual = median(by_machine.values())
+        for where, rate in sorted(by_machine.items()):
+            if not usual / FABRIC_SPREAD < rate < usual * FABRIC_SPREAD:
+                what = f"{rate:,.0f} Gbit/s for each {accelerator}; {usual:,.0f} elsewhere"
+                yield _finding("note", "fabric-spread", where, what, "look it up at the cloud")
+
+
+@cache
+def _retired() -> frozenset[str]:
+    """Boards that no current framework builds for; the table gives why and who says so."""
+    return frozenset(r["accelerator"] for r in packaged_rows("gpuplan.catalog", RETIRED))
+
+
 def _duplicate_findings(offers: Sequence[Offer], _judging: Judging) -> Iterator[Finding]:
     count = Counter((o.cloud, o.instance, o.shape.ram_bytes, o.region) for o in offers)
     for (cloud, instance, _, region), n_rows in count.items():
@@ -282,7 +304,7 @@ def _unknown_findings(offers: Sequence[Offer], judging: Judging) -> Iterator[Fin
         yield _finding("note", "accelerator-known", accelerator, what, fix)
     n_lost = sum(not known & {*offer.shape.accelerators} for offer in offers)
     if n_lost:
-        n_retired = sum({*offer.shape.accelerators} <= RETIRED for offer in offers)
+        n_retired = sum({*offer.shape.accelerators} <= _retired() for offer in offers)
         what = f"{n_lost} of {len(offers)} offers carry {len(unknown)} boards without facts, "
         what += f"{n_retired} of them boards that no current framework builds for"
         fix = "no plan can choose them; see the notes of accelerator-known"
@@ -297,6 +319,7 @@ RULES: tuple[OfferRule, ...] = (
     OfferRule("region-known", _all, _region_findings),
     OfferRule("region-confirmed", _machines, _availability_findings),
     OfferRule("fabric-known", _machines, _fabric_findings),
+    OfferRule("fabric-spread", _machines, _rate_findings),
     OfferRule("siblings-agree", _machines, _sibling_findings),
     OfferRule("host-plausible", _machines, _host_findings),
     OfferRule("memory-proportional", _machines, _memory_findings),

@@ -23,6 +23,7 @@ FACT_RULES: tuple[Rule, ...] = (
     rules_facts.not_one_preferred,
     rules_facts.reason_missing,
     rules_facts.incomplete_item,
+    rules_facts.price_order,
 )
 HARDWARE_RULES: tuple[Rule, ...] = (
     rules_hardware.dense_ratio,
