@@ -136,6 +136,8 @@ def _server() -> list[Quantity]:
         Quantity(name="power_limit", unit="W", low=200, high=3e5),
         Quantity(name="power_measured_peak", unit="W", low=100, high=3e5),
         Quantity(name="power_measured_idle", unit="W", low=50, high=3e5),
+        Quantity(name="price_low", unit="USD", low=1e3, high=1e7),
+        Quantity(name="price_high", unit="USD", low=1e3, high=1e7),
     ]
     return [*words, *optional, *numbers]
 

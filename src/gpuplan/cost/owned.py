@@ -3,6 +3,7 @@
 from math import isfinite
 
 from gpuplan.cost.annuity import monthly_capital
+from gpuplan.domain.hardware.catalog import StreetPrice
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.money.rates import (
     Capital,
@@ -119,48 +120,43 @@ def hardware_price(
     n_accelerators: int,
     *,
     given: HardwarePrice | None = None,
-    published_usd: Range | None = None,
-    source: str = "",
+    street: StreetPrice | None = None,
 ) -> tuple[Range | None, tuple[Assumption, ...]]:
-    """The price of one node: the user's, else its accelerators and a host share, else None.
-
-    `published_usd` is the catalog's street price of one accelerator.
-    """
+    """The price of one node: the user's, a server's, its accelerators and a host share, or None."""
     if given is not None and given.node_usd is not None:
         return given.node_usd, ()
-    one_usd, is_given = published_usd, False
     if given is not None and given.accelerator_usd is not None:
-        one_usd, is_given = given.accelerator_usd, True
-    if one_usd is None:
+        street = StreetPrice(usd=given.accelerator_usd, source="")
+    if street is None:
         return None, ()
+    change = f"prices.hardware[accelerator={accelerator.id}].usd_per_node"
+    if street.is_server:
+        what = f"a server with {n_accelerators} {accelerator.name}"
+        return street.usd, (_street_assumption(what, street, change),)
+    one_usd = street.usd
     whole = Range(
         low=one_usd.low * (1 + HOST_FRAC.low) * n_accelerators,
         mid=one_usd.mid * (1 + HOST_FRAC.mid) * n_accelerators,
         high=one_usd.high * (1 + HOST_FRAC.high) * n_accelerators,
     )
-    return whole, _price_assumptions(accelerator, one_usd, "" if is_given else source)
-
-
-def _price_assumptions(
-    accelerator: Accelerator, one_usd: Range, source: str
-) -> tuple[Assumption, ...]:
-    change = f"prices.hardware[accelerator={accelerator.id}].usd_per_node"
     host = assume(
         f"server around {accelerator.name}",
         f"{HOST_FRAC.low:.0%} to {HOST_FRAC.high:.0%} of its accelerators' price",
-        "no price of whole servers is published",
+        "no price of such a server is known",
         change,
     )
-    if not source:
-        return (host,)
-    board = assume(
-        f"purchase price of {accelerator.name}",
-        f"{one_usd.low:,.0f} to {one_usd.high:,.0f} USD",
+    board = _street_assumption(accelerator.name, street, change)
+    return whole, (board, host) if street.source else (host,)
+
+
+def _street_assumption(what: str, street: StreetPrice, change: str) -> Assumption:
+    return assume(
+        f"purchase price of {what}",
+        f"{street.usd.low:,.0f} to {street.usd.high:,.0f} USD",
         "no list price is published; street prices of resellers, weak evidence",
         change,
-        source,
+        street.source,
     )
-    return (board, host)
 
 
 def _rate(

@@ -25,9 +25,18 @@ def test_what_is_announced_says_so_wherever_it_is_named() -> None:
 
 
 def test_sources_of_street_prices_are_those_of_the_facts() -> None:
-    assert CATALOG.street_source("h200-nvl") == "reseller-survey-2026"
-    assert CATALOG.street_source("h100-pcie") == "street-prices"
-    assert CATALOG.street_source("tpu-v7") == ""
+    assert CATALOG.street_price("h200-nvl").source == "reseller-survey-2026"
+    assert CATALOG.street_price("h100-pcie").source == "street-prices"
+    assert CATALOG.street_price("tpu-v7") is None
+
+
+def test_a_server_is_sold_as_one_and_boards_stand_in_where_none_is():
+    server, board = CATALOG.node_price("h100-sxm", 8), CATALOG.node_price("h100-sxm", 4)
+    assert server.is_server
+    assert server.usd.mid == 285_000
+    assert not board.is_server
+    assert board.usd == CATALOG.street_price("h100-sxm").usd
+    assert CATALOG.node_price("tpu-v7", 4) is None
 
 
 PLAIN = {

@@ -25,6 +25,7 @@ from gpuplan.cost.statement import (
     payback,
     shares_of,
 )
+from gpuplan.domain.hardware.catalog import StreetPrice
 from gpuplan.domain.money.rates import NodePurchase, NodeRunning, Ownership, PriceEvidence
 from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.scenario.terms import HardwarePrice
@@ -154,11 +155,16 @@ def test_hardware_price_prefers_the_users_and_says_what_it_assumed():
     given_node = HardwarePrice(accelerator="h100-sxm", node_usd=exactly(250_000.0))
     assert hardware_price(h100, 8, given=given_node) == (exactly(250_000.0), ())
     street = Range(low=22e3, mid=30e3, high=40e3)
-    whole, assumed = hardware_price(h100, 8, published_usd=street, source="street-prices")
+    board = StreetPrice(usd=street, source="street-prices")
+    whole, assumed = hardware_price(h100, 8, street=board)
     assert whole.low == pytest.approx(8 * 22e3 * 1.2)
     assert whole.high == pytest.approx(8 * 40e3 * 1.6)
     assert [a.source for a in assumed] == ["street-prices", ""]
     assert hardware_price(h100, 8) == (None, ())
+    server = board._replace(usd=exactly(285_000.0), is_server=True)
+    whole, (told,) = hardware_price(h100, 8, street=server)
+    assert whole == exactly(285_000.0)
+    assert told.source == "street-prices"
 
 
 def test_tax_lies_on_goods_and_installation_on_hardware():

@@ -170,11 +170,11 @@ def _error(rule: str, fact: Fact, what: str, fix: str) -> Finding:
 
 
 def price_order(catalog: Catalog) -> Iterator[Finding]:
-    """Of what a board is sold for, the lowest price is not above the highest, and both are given.
+    """Of what is sold, the lowest price is not above the highest, and both are given.
 
     Between the two lies a factor of three at most; more is two boards, or two decades.
     """
-    for item in catalog.accelerators:
+    for item in (*catalog.accelerators, *catalog.servers):
         low, high = catalog.fact(item, "price_low"), catalog.fact(item, "price_high")
         if (low is None) != (high is None):
             what = "one end of its price is given, not the other"

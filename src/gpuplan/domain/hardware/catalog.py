@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from gpuplan.domain.hardware.devices import (
     Accelerator,
@@ -76,22 +77,36 @@ class Catalog:
         }
         return replace(self, accelerators=kept)
 
-    def street_usd(self, accelerator: AcceleratorId) -> Range | None:
-        """What one is sold for, from the lowest to the highest price seen; None where unknown."""
-        low, high = self.fact(accelerator, "price_low"), self.fact(accelerator, "price_high")
+    def street_price(self, item: str) -> "StreetPrice | None":
+        """What a board or server is sold for, lowest to highest; None where nobody says."""
+        low, high = self.fact(item, "price_low"), self.fact(item, "price_high")
         if low is None or high is None:
             return None
         least, most = float(low.value), float(high.value)
-        return Range(low=least, mid=(least + most) / 2, high=most)
+        usd = Range(low=least, mid=(least + most) / 2, high=most)
+        return StreetPrice(usd=usd, source=low.source, is_server=item in self.servers)
 
-    def street_source(self, accelerator: AcceleratorId) -> str:
-        """Who reports what it is sold for; empty where nobody does."""
-        low = self.fact(accelerator, "price_low")
-        return low.source if low else ""
+    def node_price(self, accelerator: str, n: int) -> "StreetPrice | None":
+        """What the cheapest server with n of them is sold for, else one of them."""
+        servers = (
+            self.street_price(str(server.id))
+            for server in self.servers.values()
+            if server.accelerator == accelerator and server.n_accelerators == n
+        )
+        priced = [price for price in servers if price is not None]
+        return min(priced, key=lambda p: p.usd.mid, default=self.street_price(accelerator))
 
     def mig_profiles_of(self, accelerator: AcceleratorId) -> tuple[MigProfile, ...]:
         """The ways to cut this accelerator; empty where it cannot be cut."""
         return tuple(p for p in self.mig_profiles if p.accelerator == accelerator)
+
+
+class StreetPrice(NamedTuple):
+    """What something is sold for, and who reports it; no maker publishes a list."""
+
+    usd: Range
+    source: str
+    is_server: bool = False  # else one accelerator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,11 +109,8 @@ def bought_nodes(
     sizes = node_sizes(catalog)
     for accelerator, given in _for_sale(scenario, catalog):
         n = sizes[str(accelerator.id)]
-        street = None if given else catalog.street_usd(accelerator.id)
-        source = catalog.street_source(accelerator.id)
-        price, told = hardware_price(
-            accelerator, n, given=given, published_usd=street, source=source
-        )
+        street = None if given else catalog.node_price(str(accelerator.id), n)
+        price, told = hardware_price(accelerator, n, given=given, street=street)
         if price is None:
             continue
         node = NodeKind(
@@ -128,7 +125,7 @@ def bought_nodes(
             terms.purchase,
             ownership=terms.ownership,
             running=terms.running,
-            evidence=PriceEvidence(source="user" if given else source),
+            evidence=PriceEvidence(source=street.source if street else "user"),
             assumptions=(*told, *notes, *place.assumptions),
         )
 

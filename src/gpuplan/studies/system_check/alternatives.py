@@ -135,9 +135,9 @@ def server_usd(
     """The price of a server with n accelerators: the user's, or by street prices."""
     prices = scenario.prices.hardware
     mine = (p for p in prices if find_accelerator(p.accelerator, catalog).accelerator.id == card.id)
-    street, source = catalog.street_usd(card.id), catalog.street_source(card.id)
-    given = next(mine, None)
-    return hardware_price(card, n, given=given, published_usd=street, source=source)
+    return hardware_price(
+        card, n, given=next(mine, None), street=catalog.node_price(str(card.id), n)
+    )
 
 
 # --- the best of them ---------------------------------------------------------------------------

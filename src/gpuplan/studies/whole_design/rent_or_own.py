@@ -117,7 +117,8 @@ def own_node(
         find_accelerator(p.accelerator, catalog).accelerator.id == card.id
         for p in scenario.prices.hardware
     )
-    source = "user" if is_given else catalog.street_source(card.id)
+    street = catalog.node_price(str(card.id), size)
+    source = "user" if is_given or street is None else street.source
     return OwnNode(
         node=NodeKind(name=f"{card.id} x{size}", accelerator=str(card.id), n_accelerators=size),
         purchase=terms.purchase,

@@ -147,9 +147,8 @@ def test_where_all_must_be_bought_street_prices_stand_in():
     named = {rate.node.accelerator for rate in rates}
     assert "h100-sxm" in named
     [h100] = [rate for rate in rates if rate.node.accelerator == "h100-sxm"]
-    assert h100.evidence.source == "street-prices"
-    street = CATALOG.street_usd("h100-sxm")
-    assert street is not None
+    street = CATALOG.node_price("h100-sxm", 8)
+    assert h100.evidence.source == street.source
     assert any("purchase price" in note.what for note in h100.assumptions)
 
 
