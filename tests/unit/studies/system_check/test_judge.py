@@ -394,7 +394,7 @@ def test_processors_alone_can_be_checked():
 def test_without_a_price_alternatives_are_shown_without_a_sum():
     data = tree("slow-disks")
     data["owned"][0]["accelerator"] = data["workloads"][0]["capacity"][0]["accelerator"] = (
-        "A100-80GB"
+        "A100-40GB"
     )
     result = checked(data)
     assert result.budget_usd is None
