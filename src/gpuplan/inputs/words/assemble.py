@@ -1,5 +1,6 @@
 """Facts of a description → the keys of a scenario: which kind of work, how much, on what terms."""
 
+import re
 from collections.abc import Sequence
 from math import ceil
 
@@ -15,7 +16,7 @@ from gpuplan.inputs.words.runs import (
     put_model,
     put_run,
 )
-from gpuplan.inputs.words.scan import Named
+from gpuplan.inputs.words.scan import Fact, Named
 from gpuplan.inputs.words.stages import (
     Documents,
     documents_of,
@@ -186,10 +187,8 @@ def _generic(draft: Draft) -> None:
 
 def _services(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
     """One workload per model; of several, the one that writes is first and sets the pace."""
-    stated = draft.facts.get("use")
-    has_documents = kind == "online_inference" and _has_documents(
-        draft, stated.value if stated else ()
-    )
+    is_online, uses = kind == "online_inference", draft.value("use") or ()
+    has_documents = is_online and _has_documents(draft, uses)
     beside = documents_of(draft, models) if has_documents else None
     ordered = sorted(
         (named for named in models if beside is None or named is not beside.model),
@@ -300,7 +299,13 @@ def _batch(draft: Draft, at: KeyPath, units: Sequence[str] = (*PIECES, "token"))
         if amount is not None:
             pieces = amount.value * _piece_of(draft, at, unit)
             draft.put((*batch, "docs"), ceil(pieces), amount.words)
-        if rate is not None:
+        if rate is not None and _comes_at_once(draft, rate):
+            pieces = rate.value.per_s * rate.value.period_s * _piece_of(draft, at, unit)
+            draft.put((*batch, "docs"), ceil(pieces), rate.words)
+            value = f"one batch, repeated every {rate.value.period_s / DAY:g} days"
+            change = '"… per day" for a steady stream'
+            draft.note("recurring batch", value, "the bill is that of one", change)
+        elif rate is not None:
             pieces = rate.value.per_s * DAY * _piece_of(draft, at, unit)
             draft.put((*batch, "docs_per_day"), round(pieces, 3), rate.words)
     if not draft.has((*batch, "docs")):
@@ -312,6 +317,13 @@ def _batch(draft: Draft, at: KeyPath, units: Sequence[str] = (*PIECES, "token"))
         draft.assume((*batch, "deadline_h"), DAY / HOUR, "deadline (h)", why)
         return
     put_deadline(draft, (*batch, "deadline_h"), HOUR, DAY)
+
+
+def _comes_at_once(draft: Draft, rate: Fact) -> bool:
+    """Whether the pieces of a night or a week come together and are due before the next ones."""
+    deadline_s = draft.value("deadline_s")
+    is_batch = re.search(r"night|daily|weekly|every|each", rate.words, re.IGNORECASE)
+    return bool(is_batch) and deadline_s is not None and deadline_s < rate.value.period_s
 
 
 def _tokens_of_documents(draft: Draft, at: KeyPath) -> None:

@@ -109,7 +109,6 @@ def setup_of(
     """All that a prediction needs, with what was assumed; InputError where it cannot run."""
     formats = formats_named("predict", request.precision, request.cache_precision)
     storage, assumed_formats = storage_of(model, *formats)
-    storage = stored_on(storage, choice.accelerator)
     layout = _layout(request, choice.n_accelerators)
     engine, assumed_engine = _engine(request)
     problems = [
@@ -125,7 +124,7 @@ def setup_of(
     setup = ServingSetup(
         model=model,
         accelerator=choice.accelerator,
-        storage=storage,
+        storage=stored_on(storage, choice.accelerator),
         layout=layout,
         engine=engine,
         settings=_limited(settings, request.max_sequences, load.adapters),

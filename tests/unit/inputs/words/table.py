@@ -294,7 +294,7 @@ SENTENCES = [
     ),
     (
         "translate 2B tokens nightly with Gemma-2-9B within 6 hours",
-        {W + "batch.docs_per_day": 2_500_000, W + "batch.deadline_h": 6},
+        {W + "batch.docs": 2_500_000, W + "batch.deadline_h": 6},
     ),
     (
         "bge-m3 embeddings for 20M documents per day of 512 tokens",

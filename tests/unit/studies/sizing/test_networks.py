@@ -153,3 +153,21 @@ def test_many_servers_are_pools_and_take_about_in_proportion():
     )
     assert few > 32
     assert many == pytest.approx(10 * few, rel=0.02)
+
+
+@pytest.mark.parametrize("texts", [1, 8, 32])
+def test_texts_of_a_request_are_work_of_it(texts):
+    """As many texts a second take as many boards, however they are bundled into requests."""
+    rate = {"requests_per_s": 4000 / texts}
+    bundled = sized("bge-m3", ["l4"], demand=rate, texts=texts, slo={"e2e_p95_s": 5.0})
+    single = sized("bge-m3", ["l4"], demand={"requests_per_s": 4000}, slo={"e2e_p95_s": 5.0})
+    assert bundled.need.n_peak == pytest.approx(single.need.n_peak, rel=0.15)
+    assert bundled.limits[0].reached_s.value >= 0.9 * single.limits[0].reached_s.value
+
+
+def test_a_larger_bundle_within_the_same_limit_never_takes_fewer_boards():
+    counts = [
+        sized("bge-m3", ["l4"], demand={"requests_per_s": 20}, texts=n).need.n_peak
+        for n in (1, 10, 60)
+    ]
+    assert counts == sorted(counts)

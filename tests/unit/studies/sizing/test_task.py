@@ -139,3 +139,16 @@ def test_spares_of_a_pair_come_by_whole_replicas():
     assert (found.reserve(pair, 3).n_spare, found.reserve(pair, 3).n_failures) == (1, 1)
     calm = task(resilience=replace(CHAT.policy.resilience, n_failures=0))
     assert calm.reserve(pair, 3).n_spare == 0
+
+
+def test_a_precision_is_asked_for_as_the_device_runs_it():
+    [workload] = CHAT.workloads
+    workload = replace(workload, precisions=("bf16",))
+    found = task_of(workload, replace(CHAT, workloads=(workload,)), CONTEXT)
+    cards = found.catalog.accelerators
+    on_t4 = found.candidate(cards["t4"], "bf16")
+    on_h100 = found.candidate(cards["h100-sxm"], "bf16")
+    assert found.is_asked(replace(on_t4, precision="fp16"))
+    assert not found.is_asked(replace(on_t4, precision="bf16"))
+    assert found.is_asked(replace(on_h100, precision="bf16"))
+    assert not found.is_asked(replace(on_h100, precision="fp16"))
