@@ -133,20 +133,24 @@ def hardware_price(
     if street.is_server:
         what = f"a server with {n_accelerators} {accelerator.name}"
         return street.usd, (_street_assumption(what, street, change),)
-    one_usd = street.usd
-    whole = Range(
-        low=one_usd.low * (1 + HOST_FRAC.low) * n_accelerators,
-        mid=one_usd.mid * (1 + HOST_FRAC.mid) * n_accelerators,
-        high=one_usd.high * (1 + HOST_FRAC.high) * n_accelerators,
-    )
+    board = _street_assumption(accelerator.name, street, change)
     host = assume(
         f"server around {accelerator.name}",
         f"{HOST_FRAC.low:.0%} to {HOST_FRAC.high:.0%} of its accelerators' price",
         "no price of such a server is known",
         change,
     )
-    board = _street_assumption(accelerator.name, street, change)
+    whole = _with_host(street.usd, n_accelerators)
     return whole, (board, host) if street.source else (host,)
+
+
+def _with_host(one_usd: Range, n: int) -> Range:
+    """What a node with n accelerators costs, its host as a share of them."""
+    return Range(
+        low=one_usd.low * (1 + HOST_FRAC.low) * n,
+        mid=one_usd.mid * (1 + HOST_FRAC.mid) * n,
+        high=one_usd.high * (1 + HOST_FRAC.high) * n,
+    )
 
 
 def _street_assumption(what: str, street: StreetPrice, change: str) -> Assumption:
