@@ -8,9 +8,9 @@ Wall seconds of the whole command on an idle server; exit code 4 where two worke
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,33 +22,43 @@ axes: {rate: [2, 4, 6, 8, 10], seed: 0..LAST}
 """
 
 
-def kill_one_worker(after_s: float) -> None:
-    """End a Ray worker of this process's group while it is at work."""
+def family(pid: int) -> list[int]:
+    """The process and all that it started."""
+    found, todo = [], [pid]
+    while todo:
+        found.append(todo.pop())
+        for task in Path(f"/proc/{found[-1]}/task").glob("*/children"):
+            todo += map(int, task.read_text().split())
+    return found
+
+
+def kill_one_worker(pid: int, after_s: float) -> None:
+    """End a Ray worker of this sweep while it is at work."""
     time.sleep(after_s)
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for each in family(pid):
         try:
-            is_worker = path.read_bytes().startswith(b"ray::")
-            is_ours = os.getpgid(int(path.parent.name)) == os.getpgid(0)
+            is_worker = Path(f"/proc/{each}/cmdline").read_bytes().startswith(b"ray::compute")
         except OSError:
             continue
-        if is_worker and is_ours:
-            os.kill(int(path.parent.name), 9)
+        if is_worker:
+            os.kill(each, signal.SIGKILL)
             print("killed a worker", flush=True)
             return
     print("no worker was found to be killed", flush=True)
 
 
-def ran(
-    folder: Path, name: str, n_workers: int, *, kills_after_s: float = 0.0
-) -> tuple[float, bytes]:
+def ran(folder: Path, name: str, n_workers: int, kills_after_s: float = 0.0) -> tuple[float, bytes]:
     """Wall seconds and the table of one run."""
-    command = [sys.executable, "-m", "gpuplan", "sweep", str(folder / "sweep.yaml")]
+    command = [sys.executable, "-m", "gpuplan", "sweep", str(folder / "sweep.yaml"), "-o", "csv"]
     command += ["--engine", "ray", "--workers", str(n_workers), "--store", str(folder / name)]
-    if kills_after_s:
-        threading.Thread(target=kill_one_worker, args=(kills_after_s,), daemon=True).start()
     begun_s = time.perf_counter()
-    done = subprocess.run([*command, "-o", "csv"], check=True, stdout=subprocess.PIPE)
-    return time.perf_counter() - begun_s, done.stdout
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as sweep:
+        if kills_after_s:
+            kill_one_worker(sweep.pid, kills_after_s)
+        found = sweep.communicate()[0]
+    if sweep.returncode:
+        raise SystemExit(f"the sweep ended with {sweep.returncode}")
+    return time.perf_counter() - begun_s, found
 
 
 def main() -> int:
@@ -62,7 +72,7 @@ def main() -> int:
         (folder / "sweep.yaml").write_text(text)
         one_s, first = ran(folder, "one", 1)
         two_s, second = ran(folder, "two", 2)
-        _, third = ran(folder, "killed", 2, kills_after_s=two_s / 2)
+        _, third = ran(folder, "killed", 2, two_s / 2)
     ratio, is_same = one_s / two_s, first == second == third
     rows = len(first.splitlines()) - 1
     print(f"{rows} simulations, load of the server {os.getloadavg()[0]:.1f}")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, Replay
 from gpuplan.domain.plan.comparison import CalendarRow
 from gpuplan.domain.sheet import Table
-from gpuplan.report.formats import kw, peak_kw, percent, span, usd
+from gpuplan.report.formats import accelerator_name, kw, peak_kw, percent, span, three, usd
 from gpuplan.report.plan.headline import is_cpu, layout_name
 from gpuplan.report.table import pairs, table
 from gpuplan.units import GB, HOUR, KWH, MINUTE, TFLOP
@@ -29,13 +29,13 @@ def detail_tables(answer: Answer, *, n_most: int | None) -> Iterator[Table]:
 def trade_table(answer: Answer) -> Table:
     """Specifications of each accelerator beside its work per dollar and joule."""
     columns = {
-        "accelerator": lambda r: f"{r.accelerator} {r.precision}",
+        "accelerator": lambda r: f"{accelerator_name(r.accelerator)} {r.precision}",
         ">memory (GB)": lambda r: f"{r.memory_bytes / GB:,.0f}",
         ">GB/s": lambda r: f"{r.memory_bytes_per_s / GB:,.0f}",
         ">TFLOP/s": lambda r: f"{r.peak_flop_per_s / TFLOP:,.0f}",
-        ">work/s": lambda r: f"{r.n_work_per_s:,.4g}",
-        ">per $": lambda r: "–" if r.n_work_per_usd is None else f"{r.n_work_per_usd:,.4g}",
-        ">per J": lambda r: "–" if r.n_work_per_j is None else f"{r.n_work_per_j:,.3g}",
+        ">work/s": lambda r: three(r.n_work_per_s),
+        ">per $": lambda r: "–" if r.n_work_per_usd is None else three(r.n_work_per_usd),
+        ">per J": lambda r: "–" if r.n_work_per_j is None else three(r.n_work_per_j),
     }
     rows = answer.decision.trade
     unit = " and ".join(dict.fromkeys(row.unit for row in rows))
@@ -76,7 +76,7 @@ def _span(counts: tuple[int, ...]) -> str:
 def _pool_table(plan: ChosenPlan) -> Table:
     columns = {
         "workload": lambda p: p.workload,
-        "accelerator": lambda p: p.accelerator,
+        "accelerator": lambda p: accelerator_name(p.accelerator),
         ">count": lambda p: str(p.n_accelerators) if p.n_accelerators or is_cpu(p) else "fraction",
         ">replicas": lambda p: str(p.n_replicas),
         ">spare": lambda p: str(p.n_spare_replicas),

@@ -64,7 +64,7 @@ TRADE = TradeRow(
 def test_work_per_dollar_stands_beside_the_data_sheet():
     shown = trade_table(planned(trade=(TRADE,)))
     assert "output tokens" in shown.title
-    assert column(shown, "accelerator") == ["h100-sxm fp8"]
+    assert column(shown, "accelerator") == ["H100 SXM fp8"]
     assert column(shown, "GB/s") == ["3,350"]
     assert column(shown, "TFLOP/s") == ["989"]
     assert column(shown, "per $") == ["1.8e+06"]
