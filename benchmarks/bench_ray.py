@@ -12,12 +12,13 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 LEAST_RATIO, N_RATES = 1.7, 5
 SWEEP = """verb: simulate
-options: {model: Llama-3.1-8B, on: H100, input-tokens: 500, output-tokens: 200, duration-s: 120}
+options: {model: Llama-3.1-8B, on: H100, input-tokens: 500, output-tokens: 200, duration: 120}
 axes: {rate: [2, 4, 6, 8, 10], seed: 0..LAST}
 """
 
@@ -32,19 +33,19 @@ def family(pid: int) -> list[int]:
     return found
 
 
-def kill_one_worker(pid: int, after_s: float) -> None:
+def kill_one_worker(sweep: subprocess.Popen[bytes], after_s: float) -> None:
     """End a Ray worker of this sweep while it is at work."""
     time.sleep(after_s)
-    for each in family(pid):
-        try:
-            is_worker = Path(f"/proc/{each}/cmdline").read_bytes().startswith(b"ray::compute")
-        except OSError:
-            continue
-        if is_worker:
-            os.kill(each, signal.SIGKILL)
-            print("killed a worker", flush=True)
-            return
-    print("no worker was found to be killed", flush=True)
+    while sweep.poll() is None:
+        for each in family(sweep.pid):
+            with suppress(OSError):
+                command = Path(f"/proc/{each}/cmdline").read_bytes()
+                if command.startswith(b"ray::compute"):
+                    os.kill(each, signal.SIGKILL)
+                    print("killed a worker", flush=True)
+                    return
+        time.sleep(0.05)
+    raise SystemExit("no worker was at work to be killed")
 
 
 def ran(folder: Path, name: str, n_workers: int, kills_after_s: float = 0.0) -> tuple[float, bytes]:
@@ -54,7 +55,7 @@ def ran(folder: Path, name: str, n_workers: int, kills_after_s: float = 0.0) -> 
     begun_s = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE) as sweep:
         if kills_after_s:
-            kill_one_worker(sweep.pid, kills_after_s)
+            kill_one_worker(sweep, kills_after_s)
         found = sweep.communicate()[0]
     if sweep.returncode:
         raise SystemExit(f"the sweep ended with {sweep.returncode}")
@@ -75,6 +76,8 @@ def main() -> int:
         _, third = ran(folder, "killed", 2, two_s / 2)
     ratio, is_same = one_s / two_s, first == second == third
     rows = len(first.splitlines()) - 1
+    if b"error" in first.splitlines()[0]:
+        raise SystemExit(f"cases were refused: {first.decode()[:400]}")
     print(f"{rows} simulations, load of the server {os.getloadavg()[0]:.1f}")
     print(f"one worker {one_s:.1f} s, two {two_s:.1f} s: x {ratio:.2f} (at least {LEAST_RATIO})")
     print(f"the same table, also with a worker killed: {is_same}")

@@ -21,14 +21,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from gpuplan.errors import PlannerError  # noqa: E402
-from hardening.readers import OWN, READERS, Seeds, kept, seeds  # noqa: E402
+if "--atheris" in sys.argv:  # lines are counted in what is loaded from here on
+    import atheris
+
+    LOADING: AbstractContextManager[object] = atheris.instrument_imports(include=["gpuplan"])
+else:
+    LOADING = nullcontext()
+with LOADING:
+    from gpuplan.errors import PlannerError
+    from hardening.readers import OWN, READERS, Seeds, kept, seeds
 
 SLOW_S, HUNG_S = 2.0, 20  # CPU time of one input
 GROWN_MB = 400  # of the peak, in one turn
@@ -175,8 +183,6 @@ def run(readers: list[Fuzzer], cpu_s: float) -> Iterator[Failure]:
 
 def under_atheris(reader: str, options: list[str]) -> None:
     """Inputs guided by the lines that they reach; ends at the first failure."""
-    import atheris  # noqa: PLC0415
-
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         fuzzer = Fuzzer(reader, [], 0, 0, Path(folder))
 

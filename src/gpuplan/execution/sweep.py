@@ -7,9 +7,11 @@ does not grow with their number; a case whose worker was lost is handed out agai
 """
 
 import multiprocessing
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext, redirect_stdout
 from importlib import import_module
 from itertools import islice
 from typing import Any, NamedTuple
@@ -57,10 +59,13 @@ def sweep(
     digests, n_done = list(left), len(cases) - len(left)
     if progressed is not None:
         progressed(n_done)
-    for n_new, (place, result) in enumerate(_answers(compute, list(left.values()), engine), 1):
-        store.write(digests[place], result)
-        if progressed is not None:
-            progressed(n_done + n_new)
+    # Ray prints what it lost to where results are written.
+    aside = redirect_stdout(sys.stderr) if engine.name == "ray" else nullcontext()
+    with aside:
+        for n_new, (place, result) in enumerate(_answers(compute, list(left.values()), engine), 1):
+            store.write(digests[place], result)
+            if progressed is not None:
+                progressed(n_done + n_new)
     return len(left)
 
 

@@ -126,6 +126,17 @@ def shipped() -> Any:
     return work
 
 
+def test_what_ray_prints_does_not_reach_the_results(tmp_path: Path, monkeypatch, capsys):
+    def talking(compute, chosen, *_):
+        sys.stdout.write("a worker died\n")
+        return ((place, compute(case)) for place, case in enumerate(chosen))
+
+    monkeypatch.setattr(sweeps, "on_ray", talking)
+    store = ResultStore(tmp_path / "store")
+    assert sweep(squared, cases(tmp_path, 3), store=store, engine=Engine("ray", 2)) == 3
+    assert capsys.readouterr() == ("", "a worker died\n")
+
+
 def test_ray_gives_the_same_bytes_though_a_worker_is_lost(tmp_path: Path):
     """In an environment that has Ray: `python3 dev.py ray`."""
     pytest.importorskip("ray")
