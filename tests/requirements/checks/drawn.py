@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from requirements.asking import Ask
+from requirements.checks.production import weekly_peaks
 from requirements.registry import check
 
 N_DRAWS = 3
@@ -307,3 +308,85 @@ def a12_hits_discount_prefill_alone(ask: Ask) -> None:
         held = load["n_in_flight"] * (inputs + 250 / 2)
         assert load["n_in_flight"] == pytest.approx(rate * load["residence_s"], rel=0.02)
         assert held > 0
+
+
+@check("R91", "plan examples/which-gpu.yaml --samples 0 --set policy.survive=none")
+def better_code_is_worth_the_gpus_that_it_saves(ask: Ask) -> None:
+    capacity = json.dumps([{"accelerator": "H100", "output_tokens_per_s": 9000}])
+    for rng in _draws("r91"):
+        load, usd = float(rng.integers(20_000, 90_000)), round(float(rng.uniform(1.5, 5)), 2)
+        found = ask.plan(
+            "which-gpu",
+            f"workloads[0].demand.output_tokens_per_s={load}",
+            f"workloads[0].capacity={capacity}",
+            "policy.survive=none",
+            "policy.accelerators.allowed=[H100]",
+            f"prices.offers={json.dumps([{'accelerator': 'H100', 'usd_per_accelerator_h': usd}])}",
+        )
+        now = math.ceil(load / 6300 - 1e-9)
+        saved = now - math.ceil(load / (1.1 * 6300) - 1e-9)  # the same load, better code
+        bought = math.ceil(1.1 * load / 6300 - 1e-9) - now  # a tenth more load, more GPUs
+        spend = " ".join(found["explanation"]["next_spend"])
+        worth = max(saved, bought) * usd * 730
+        wanted = f"code with 10% more throughput per replica is worth ${worth:,.0f}/month"
+        assert wanted in spend if worth else "code with" not in spend, spend
+
+
+@check(
+    "R106",
+    "simulate --model Llama-3.1-8B --on H100 --rate 40 --input-tokens 600 --output-tokens 200"
+    " --duration 20m --fleet examples/fleets/scaled-and-spot.yaml",
+)
+def more_load_starts_more_replicas_after_their_cold_start(ask: Ask) -> None:
+    def fleet(rate: int, boot_s: int) -> dict:
+        text = "router: {rule: least_outstanding}\npools:\n  - name: p\n    replicas: 1\n"
+        text += "    min_replicas: 1\n    max_replicas: 8\n    autoscaling: "
+        text += "{target_requests: 20, interval_s: 15, down_window_s: 300}\n    start: "
+        text += f"{{boot_s: {boot_s}, image_s: 7, load_s: 11, compile_s: 13, warmup_s: 3}}\n"
+        name = ask.write(f"fleet-{boot_s}.yaml", text)
+        return ask.document(
+            f"simulate --model Llama-3.1-8B --on H100 --rate {rate} --input-tokens 600"
+            f" --output-tokens 200 --duration 15m --fleet {name}"
+        )
+
+    low, high, slow = fleet(10, 20), fleet(90, 20), fleet(90, 300)
+    pools = [one["fleet"]["pools"][0] for one in (low, high, slow)]
+    assert pools[1]["cold_start_s"]["total"] == pytest.approx(20 + 7 + 11 + 13 + 3)
+    assert pools[2]["cold_start_s"]["total"] == pytest.approx(300 + 7 + 11 + 13 + 3)
+    assert pools[1]["n_starts"] > pools[0]["n_starts"]
+    assert pools[1]["paid_replica_hours"] > pools[0]["paid_replica_hours"]
+    # What scales out five minutes later makes the first requests of the load wait longer.
+    assert slow["ttft_s"]["p99"] > high["ttft_s"]["p99"]
+
+
+@check("R113", "forecast weeks.csv --devices 48 --lead-weeks 16 --lead-weeks-high 30 --growth 0.08")
+def the_order_follows_from_peak_growth_and_lead_time(ask: Ask) -> None:
+    for rng in _draws("r113"):
+        level, growth = (
+            round(float(rng.uniform(0.45, 0.7)), 2),
+            round(float(rng.uniform(0.03, 0.1)), 2),
+        )
+        lead, late, n = (
+            int(rng.integers(4, 24)),
+            int(rng.integers(25, 40)),
+            int(rng.integers(16, 90)),
+        )
+        name = ask.write(f"weeks-{level}.csv", weekly_peaks(level, growth, days=56))
+        found = ask.document(
+            f"forecast {name} --devices {n} --lead-weeks {lead} --lead-weeks-high {late}"
+            f" --growth {growth}"
+        )
+        order = next(one for one in found["orders"] if one["growth_per_month"] == growth)
+        weeks = order["trigger_in_s"] / 604_800
+        by_hand = math.log(0.85 / found["peak_use"]) / math.log(1 + growth) * 52 / 12
+        assert weeks == pytest.approx(by_hand, rel=0.02)
+        assert order["bridge_weeks"] == pytest.approx(max(0.0, lead - weeks), abs=0.01)
+        assert order["late_delivery"]["bridge_weeks"] == pytest.approx(
+            max(0.0, late - weeks), abs=0.01
+        )
+        assert order["order_in_s"] / 604_800 == pytest.approx(max(0.0, weeks - lead), abs=0.01)
+        arrival = found["peak_use"] * (1 + growth) ** (lead * 12 / 52)
+        assert order["use_at_arrival"] == pytest.approx(arrival, rel=0.02)
+        need = n * found["peak_use"] * (1 + growth) ** 12 / 0.8
+        assert order["n_needed_in_a_year"] == pytest.approx(need, abs=1.5)
+        assert order["safety_stock"] > 0
