@@ -5,8 +5,8 @@
 The record has running and pending jobs and GPUs of each minute, of eight GPUs or more and of fewer,
 and no job list. Jobs are rebuilt from it: the fewest submissions, starts and ends of a minute that
 explain both counts, with the sizes that bring the GPUs back to the recorded ones. Their mean wait
-is the one of Little's law; where they hold more GPUs than there are in over 2 % of the minutes, sizes
-are wrong, and the rest is also shown by itself.
+is the one of Little's law; where they hold more GPUs than there are in over 2 % of the minutes,
+sizes are wrong, and the rest is also shown by itself.
 """
 
 import os
