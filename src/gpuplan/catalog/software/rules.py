@@ -93,22 +93,12 @@ def _torch_findings(parsed: Parsed, known: SoftwareMatrix) -> Iterator[Finding]:
         builds = (*builds, release.default_cuda.minor)
     if parsed.cuda.minor not in builds:
         listed = ", ".join(sorted({str(b) for b in builds}))
-        yield finding(
-            "error",
-            "torch-cuda",
-            name,
-            f"has no build for CUDA {parsed.cuda}",
-            f"use a build for CUDA {listed}",
-        )
+        what, fix = f"has no build for CUDA {parsed.cuda}", f"use a build for CUDA {listed}"
+        yield finding("error", "torch-cuda", name, what, fix)
     elif parsed.cuda.minor in release.experimental_cuda:
         stable = ", ".join(map(str, release.stable_cuda))
-        yield finding(
-            "note",
-            "torch-cuda",
-            name,
-            f"its CUDA {parsed.cuda} build is experimental",
-            f"stable builds: CUDA {stable}",
-        )
+        what = f"its CUDA {parsed.cuda} build is experimental"
+        yield finding("note", "torch-cuda", name, what, f"stable builds: CUDA {stable}")
 
 
 def _driver_findings(parsed: Parsed, known: SoftwareMatrix) -> Iterator[Finding]:
