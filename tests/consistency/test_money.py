@@ -157,3 +157,30 @@ def test_ranges_are_bills_at_other_loads():
     chart = next(each for each in answer.charts if each.chart.startswith("Monthly cost"))
     now = chart.y[18]  # of 59 from a tenth of the load to three times it
     assert now == pytest.approx(answer.plan.cost_usd_per_month.value, rel=0.01)
+
+
+def test_a_run_beside_a_service_leaves_the_service_its_range():
+    """A small run beside a service: the bill is as uncertain as that of the service alone."""
+    chat = {
+        "name": "chat",
+        "kind": "online_inference",
+        "model": "meta-llama/Llama-3.1-8B-Instruct",
+        "demand": {"requests_per_s": 10},
+        "request": {"input_tokens": 1000, "output_tokens": 200},
+        "slo": {"ttft_p95_ms": 2000, "tpot_p95_ms": 50},
+    }
+    run = {
+        "name": "run",
+        "kind": "finetuning",
+        "model": "meta-llama/Llama-3.1-8B-Instruct",
+        "training": {"method": "lora", "tokens": 2e7, "deadline_days": 1},
+    }
+    policy = {"accelerators": {"allowed": ["L40S"]}}
+    tree = {"version": 1, "name": "both", "workloads": [chat], "policy": policy}
+    alone, both = (planned({**tree, "workloads": works}) for works in ([chat], [chat, run]))
+    narrow, wide = (each.plan.cost_usd_per_month for each in (alone, both))
+    assert wide.value > narrow.value
+    assert wide.high - wide.low >= 0.99 * (narrow.high - narrow.low) > 0
+    assert wide.low <= wide.value <= wide.high
+    assert both.uncertainty.cost_usd_per_month.value == pytest.approx(wide.value, abs=0.01)
+    assert not failed(both.proof.certificate)

@@ -15,6 +15,7 @@ from gpuplan.domain.plan.answer import (
 )
 from gpuplan.domain.plan.comparison import ComparisonRow, Decision
 from gpuplan.domain.plan.sizing import Sizing
+from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.day_replay.replay import latency_curves
 from gpuplan.studies.explanation.alternatives import (
     limit_reasons,
@@ -49,7 +50,9 @@ from gpuplan.studies.explanation.rivals import (
 )
 from gpuplan.studies.explanation.rows import PricedRow, compared_rows, pareto_rows
 from gpuplan.studies.explanation.runs import run_alternatives, run_reasons, run_rows
+from gpuplan.studies.planning.bill import plan_bill
 from gpuplan.studies.planning.billed import billed_loads
+from gpuplan.studies.planning.chosen import chosen_plan
 from gpuplan.studies.planning.curves import load_crossovers
 from gpuplan.studies.planning.deferrable import is_deferrable
 from gpuplan.studies.planning.groups import SolvedGroup
@@ -63,6 +66,7 @@ from gpuplan.studies.uncertainty.samples import (
     draw_samples,
     sampling_notes,
     whole_uncertainty,
+    with_runs_beside,
 )
 from gpuplan.units import HOURS_PER_WEEK, MONTH
 
@@ -130,11 +134,33 @@ def _ranges(
     groups: Sequence[SolvedGroup],
     fleets: Sequence[FleetComparison],
 ) -> Uncertainty | None:
-    """Ranges of the services' cost, or of a run that stands alone."""
-    found = _uncertainty(inputs, plan, fleets, _samples(inputs, fleets))
-    if found is None and all(group.choice.is_jobs for group in groups):
+    """Ranges of the services' cost with the runs beside them, or of a run that stands alone."""
+    runs = [group.choice for group in groups if group.choice.is_jobs]
+    if len(runs) == len(groups):
         return run_uncertainty_of(inputs, groups, plan=plan)
-    return found
+    n_runs = sum(len(choice.selection.chosen) for choice in runs)
+    samples = _samples(inputs, fleets)
+    if samples is None or len(inputs.scenario.workloads) > len(fleets) + n_runs:
+        return None
+    beside = sum(choice.usd_per_month for choice in runs)
+    total = plan.cost_usd_per_month.value - beside
+    compared = [_compared(each, total if len(fleets) == 1 else each.chosen_usd) for each in fleets]
+    seed = inputs.request.seed
+    found = whole_uncertainty(compared, samples, base_usd_per_month=total, seed=seed)
+    return with_runs_beside(found, _runs_cost(plan, groups)) if runs else found
+
+
+def _runs_cost(plan: ChosenPlan, groups: Sequence[SolvedGroup]) -> Estimate:
+    """What the runs beside services cost, with the range of their length."""
+    served = [group.choice for group in groups if not group.choice.is_jobs]
+    priced = [chosen_plan(each, plan_bill(each)).cost_usd_per_month for each in served]
+    whole = plan.cost_usd_per_month
+    return replace(
+        whole,
+        value=whole.value - sum(each.value for each in priced),
+        low=whole.low - sum(each.low for each in priced),
+        high=whole.high - sum(each.high for each in priced),
+    )
 
 
 def decision_of(
@@ -333,20 +359,6 @@ def _samples(inputs: PlanInputs, fleets: Sequence[FleetComparison]) -> Samples |
         n_months=inputs.scenario.budget.horizon_s / MONTH,
         kinds=[curve.kind for each in fleets for curve in each.curves],
     )
-
-
-def _uncertainty(
-    inputs: PlanInputs,
-    plan: ChosenPlan,
-    fleets: Sequence[FleetComparison],
-    samples: Samples | None,
-) -> Uncertainty | None:
-    """Ranges of all services together; runs have the range of their own length."""
-    if samples is None or len(inputs.scenario.workloads) > len(fleets):
-        return None
-    total = plan.cost_usd_per_month.value
-    compared = [_compared(each, total if len(fleets) == 1 else each.chosen_usd) for each in fleets]
-    return whole_uncertainty(compared, samples, base_usd_per_month=total, seed=inputs.request.seed)
 
 
 def _compared(each: FleetComparison, usd_per_month: float) -> ComparedFleets:

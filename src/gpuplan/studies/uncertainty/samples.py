@@ -234,6 +234,33 @@ def whole_uncertainty(
     )
 
 
+def with_runs_beside(found: Uncertainty, runs: Estimate) -> Uncertainty:
+    """Ranges of services with runs beside them: what moves services leaves the runs as they are."""
+    cost, usd = found.cost_usd_per_month, runs.value
+    return replace(
+        found,
+        cost_usd_per_month=replace(
+            cost, value=cost.value + usd, low=cost.low + runs.low, high=cost.high + runs.high
+        ),
+        tornado=tuple(
+            replace(
+                bar,
+                low_usd_per_month=bar.low_usd_per_month + usd,
+                high_usd_per_month=bar.high_usd_per_month + usd,
+            )
+            for bar in found.tornado
+        ),
+        prices=tuple(
+            replace(
+                row,
+                usd_per_month=row.usd_per_month + usd,
+                best_usd_per_month=row.best_usd_per_month + usd,
+            )
+            for row in found.prices
+        ),
+    )
+
+
 def _summed_bars(
     parts: Sequence[ComparedFleets], each: Sequence[Uncertainty], scale: float
 ) -> tuple[TornadoBar, ...]:
