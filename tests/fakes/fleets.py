@@ -4,8 +4,8 @@ from gpuplan.domain.columns import floats, ints
 from gpuplan.domain.hardware.devices import AcceleratorId
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.money.rates import NodeKind, NodeRate, PriceEvidence, RatePart
-from gpuplan.domain.plan.bill import FleetCurve
 from gpuplan.domain.plan.candidate import Candidate, Rejection
+from gpuplan.domain.plan.cost_curve import FleetCurve
 from gpuplan.domain.plan.sizing import (
     DemandProfile,
     HourLoads,

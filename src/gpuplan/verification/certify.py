@@ -9,7 +9,8 @@ from hashlib import sha256
 from typing import Any
 
 from gpuplan.domain.plan.answer import Answer
-from gpuplan.domain.plan.certificate import Check, PlanFacts
+from gpuplan.domain.plan.certificate import Check
+from gpuplan.domain.plan.facts import PlanFacts
 from gpuplan.errors import Problem, ViolationError
 from gpuplan.verification.claims import Document, is_number, same
 from gpuplan.verification.comparison import comparison_checks

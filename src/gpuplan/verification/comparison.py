@@ -6,7 +6,8 @@ fit into accelerators, cost per token is the bill over the tokens, and no row be
 
 from collections.abc import Iterator
 
-from gpuplan.domain.plan.certificate import Check, PlanFacts
+from gpuplan.domain.plan.certificate import Check
+from gpuplan.domain.plan.facts import PlanFacts
 from gpuplan.domain.scenario.workload import Serving, Workload
 from gpuplan.units import MONTH
 from gpuplan.verification.claims import (

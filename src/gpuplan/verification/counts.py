@@ -7,7 +7,8 @@ import math
 import re
 from collections.abc import Iterator
 
-from gpuplan.domain.plan.certificate import Check, PlanFacts
+from gpuplan.domain.plan.certificate import Check
+from gpuplan.domain.plan.facts import PlanFacts
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.units import KW
 from gpuplan.verification.claims import (

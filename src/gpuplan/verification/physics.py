@@ -16,7 +16,8 @@ from typing import NamedTuple
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.model.layers import Cache
 from gpuplan.domain.model.network import Model
-from gpuplan.domain.plan.certificate import Check, PlanFacts
+from gpuplan.domain.plan.certificate import Check
+from gpuplan.domain.plan.facts import PlanFacts
 from gpuplan.domain.scenario.workload import Batch, Serving, Training, Workload
 from gpuplan.units import GB, KWH, MONTH, TFLOP
 from gpuplan.verification.claims import (

@@ -13,7 +13,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from gpuplan.domain.columns import Floats
-from gpuplan.domain.plan.certificate import Check, PlanFacts, ReplayedRequests
+from gpuplan.domain.plan.certificate import Check
+from gpuplan.domain.plan.facts import PlanFacts, ReplayedRequests
 from gpuplan.domain.scenario.workload import Serving, Workload
 from gpuplan.verification.claims import (
     Document,

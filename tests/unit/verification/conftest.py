@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gpuplan.domain.plan.certificate import ReplayedRequests
+from gpuplan.domain.plan.facts import ReplayedRequests
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.inputs.documents.yaml_reader import read_yaml_text
 from gpuplan.pipeline.plan import plan

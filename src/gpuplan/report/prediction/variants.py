@@ -1,6 +1,6 @@
 """Accelerators ranked for a load, and precisions side by side, as documents and tables."""
 
-from gpuplan.domain.inference.fit import (
+from gpuplan.domain.inference.variants import (
     AcceleratorRanking,
     PrecisionComparison,
     PrecisionRow,

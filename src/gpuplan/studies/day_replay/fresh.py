@@ -12,7 +12,7 @@ from gpuplan.domain.columns import Ints, floats, ints
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.plan.answer import Answer, PlannedPool
 from gpuplan.domain.plan.candidate import Candidate
-from gpuplan.domain.plan.certificate import PlanFacts, ReplayedRequests
+from gpuplan.domain.plan.facts import PlanFacts, ReplayedRequests
 from gpuplan.domain.scenario.workload import Serving, Workload
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.errors import InputError

@@ -15,7 +15,7 @@ from gpuplan.domain.columns import floats
 from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.money.worth import LoadBlock, OwnOrBurst
 from gpuplan.domain.plan.answer import Alternative, Crossover, Explanation
-from gpuplan.domain.plan.bill import FleetCurve
+from gpuplan.domain.plan.cost_curve import FleetCurve
 from gpuplan.domain.plan.selection import FleetOption
 from gpuplan.domain.plan.sizing import DemandProfile, Sized
 from gpuplan.studies.explanation.alternatives import RESERVED

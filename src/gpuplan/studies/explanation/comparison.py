@@ -6,8 +6,8 @@ from functools import cached_property
 from math import inf
 
 from gpuplan.domain.columns import floats
-from gpuplan.domain.plan.bill import FleetCurve
 from gpuplan.domain.plan.comparison import ComparisonRow
+from gpuplan.domain.plan.cost_curve import FleetCurve
 from gpuplan.domain.plan.selection import FleetOption
 from gpuplan.domain.plan.sizing import DemandProfile, Sized, Sizing
 from gpuplan.studies.planning.chosen import Choice, held_in

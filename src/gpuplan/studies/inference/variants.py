@@ -6,13 +6,13 @@ from pathlib import Path
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
-from gpuplan.domain.inference.fit import (
+from gpuplan.domain.inference.prediction import PhasePoint, Prediction, Roofline
+from gpuplan.domain.inference.variants import (
     AcceleratorRanking,
     PrecisionComparison,
     PrecisionRow,
     RankedAccelerator,
 )
-from gpuplan.domain.inference.prediction import PhasePoint, Prediction, Roofline
 from gpuplan.domain.model.precision import format_named, quality_risk
 from gpuplan.domain.requests.requests import PredictRequest
 from gpuplan.performance.memory.storage import storage_of

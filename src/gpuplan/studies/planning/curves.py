@@ -11,7 +11,7 @@ from gpuplan.candidates.risk import Z_80
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.money.rates import NodeRate
 from gpuplan.domain.plan.answer import Crossover
-from gpuplan.domain.plan.bill import FleetCurve
+from gpuplan.domain.plan.cost_curve import FleetCurve
 from gpuplan.domain.plan.sizing import DemandProfile
 from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.planning.options import FleetTable, pool_name

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gpuplan.candidates.risk import DEMAND_SPREAD_FRAC, Z_80
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.plan.answer import Curve, PriceScenario, RegretRow, TornadoBar, Uncertainty
-from gpuplan.domain.plan.bill import FleetCurve
+from gpuplan.domain.plan.cost_curve import FleetCurve
 from gpuplan.domain.plan.sizing import DemandProfile
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.ranges import Range

@@ -6,7 +6,7 @@ import pytest
 
 from fakes.results import column, prediction, titled
 from gpuplan.domain.calibration.runs import FingerprintChange, MetricChange, RunComparison
-from gpuplan.domain.inference.fit import (
+from gpuplan.domain.inference.variants import (
     AcceleratorRanking,
     PrecisionComparison,
     PrecisionRow,
