@@ -67,7 +67,7 @@ def test_work_per_dollar_stands_beside_the_data_sheet():
     assert column(shown, "accelerator") == ["H100 SXM fp8"]
     assert column(shown, "GB/s") == ["3,350"]
     assert column(shown, "TFLOP/s") == ["989"]
-    assert column(shown, "per $") == ["1.8e+06"]
+    assert column(shown, "per $") == ["1,800,000"]
     assert column(shown, "per J") == ["–"]
 
 
