@@ -92,7 +92,9 @@ def test_a_machine_of_a_cloud_means_what_it_carries(typed, accelerator, n):
     assert any("carries" in note.why for note in choice.assumptions)
 
 
-@pytest.mark.parametrize("typed", ["Standard", "gpu", "8", "xlarge", "p5 g6e"])
+@pytest.mark.parametrize(
+    "typed", ["Standard", "gpu", "8", "12", "v6", "16g", "12 rps", "xlarge", "p5 g6e"]
+)
 def test_words_of_many_machines_mean_none(typed):
     with pytest.raises(InputError):
         find_accelerator(typed, read_catalog())

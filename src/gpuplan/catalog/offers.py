@@ -116,23 +116,34 @@ def offers_in(
 
 
 def machines_named(text: str) -> list[InstanceShape]:
-    """Kinds of machine with accelerators that a cloud's name for them, or its words, stand for."""
+    """Kinds of machine with accelerators that a cloud's name for them, or its words, stand for.
+
+    Words begin as the name does: `p5`, `ND H100 v5` of Standard_ND96isr_H100_v5; never a number.
+    """
     wanted, words = text.casefold(), _words_of(text)
     known = {offer.shape.name: offer.shape for offer in read_offers() if offer.n_accelerators}
     whole = [shape for name, shape in known.items() if name.casefold() == wanted]
     large = [shape for shape in known.values() if shape.cloud in PREFERRED_CLOUDS]
-    named = [shape for shape in large if words and {*words} <= {*_words_of(shape.name)}]
-    begun = [shape for shape in large if words and _begins(words, _words_of(shape.name))]
+    named = [shape for shape in large if _is_named(words, _words_of(shape.name))]
+    begun = [shape for shape in large if _is_begun(words, _words_of(shape.name))]
     return whole or named or begun
 
 
 def _words_of(name: str) -> list[str]:
-    return [word for word in re.split(r"[^a-z0-9]+", name.casefold()) if word]
+    words = [word for word in re.split(r"[^a-z0-9]+", name.casefold()) if word]
+    return words[1:] if words[:1] in (["standard"], ["bm"], ["vm"]) else words
 
 
-def _begins(words: list[str], full: list[str]) -> bool:
-    """Whether each word begins one of the full name: ND H100 v5 of Standard_ND96isr_H100_v5."""
-    return len(words) > 1 and all(any(f.startswith(word) for f in full) for word in words)
+def _is_named(words: list[str], full: list[str]) -> bool:
+    return words[:1] == full[:1] != [] and {*words} <= {*full}
+
+
+def _is_begun(words: list[str], full: list[str]) -> bool:
+    if len(words) < 2 or not full or not words[0].isalpha():
+        return False
+    return full[0].startswith(words[0]) and all(
+        any(each.startswith(word) for each in full) for word in words
+    )
 
 
 def rentable(offers: Collection[Offer]) -> tuple[Offer, ...]:
