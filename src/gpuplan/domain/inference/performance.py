@@ -28,8 +28,9 @@ class EngineChoice:
     version: str = ""  # empty: not said
 
 
-# Taken by every verb where none is named: the newest whose memory at start-up is well measured.
-USUAL_VERSIONS = {"vllm": "0.20", "sglang": "0.5", "trtllm": "1.0"}
+# Taken by every verb where none is named: current versions. Their schedules are held to the
+# engines themselves, step times to the newest runs measured (vLLM 0.19), memory to their defaults.
+USUAL_VERSIONS = {"vllm": "0.32", "sglang": "0.5", "trtllm": "1.0"}
 USUAL_ENGINE = EngineChoice(name="vllm", version=USUAL_VERSIONS["vllm"])
 
 

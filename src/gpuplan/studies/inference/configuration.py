@@ -171,7 +171,7 @@ def _engine(request: PredictRequest) -> tuple[EngineChoice, list[Assumption]]:
         return EngineChoice(name=name, version=request.engine_version), []
     version = USUAL_VERSIONS.get(name, "")
     why = (
-        "a recent version that measurements cover"
+        "a current version; step times as of the newest that were measured"
         if version
         else "no measurement covers this engine: it is taken for an average one"
     )

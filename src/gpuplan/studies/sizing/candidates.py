@@ -249,7 +249,7 @@ def _format_assumptions(
     published: NumberFormat, engine_: EngineChoice, *, is_given: bool
 ) -> list[Assumption]:
     value = f"{engine_.name} {engine_.version} with its defaults"
-    why = "a recent version that measurements cover"
+    why = "a current version; step times as of the newest that were measured"
     engine = assume("engine", value, why, "site.software.framework: sglang")
     if is_given:
         return [engine]

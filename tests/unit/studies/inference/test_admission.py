@@ -29,7 +29,7 @@ def setup(engine: str, version: str | None, **layout: int) -> ServingSetup:
     [("vllm", "0.7.3", (0, 0, 0, 0, 0)), ("vllm", "0.13.0", (0, 0, 0, 0, 1)),
      ("vllm", "0.15.1", (1, 0, 0, 0, 1)), ("vllm", "0.19", (1, 1, 0, 0, 1)),
      ("vllm", "0.23.0", (1, 1, 1, 0, 1)), ("vllm", "0.32.0", (1, 1, 1, 1, 1)),
-     ("vllm", None, (1, 1, 0, 0, 1)), ("trtllm", "1.0", (0, 1, 1, 1, 1))],
+     ("vllm", None, (1, 1, 1, 1, 1)), ("trtllm", "1.0", (0, 1, 1, 1, 1))],
 )  # fmt: skip
 def test_the_version_decides_where_nobody_asks(
     engine: str, version: str | None, rules: tuple[int, ...]
