@@ -100,6 +100,20 @@ def system_prompts(g: Draws, rows: Rows, n_systems: int, n_shared: int) -> Rows:
     return rows
 
 
+def together(rows: Rows) -> Rows:
+    """All come at once."""
+    for one in rows:
+        one["arrive_s"] = 0.0
+    return rows
+
+
+def some_by_eos(g: Draws, rows: Rows) -> Rows:
+    """Half of the responses end before the requested length."""
+    for one in rows:
+        one["n_max"] = one["n_out"] + int(g.integers(0, 2)) * 500
+    return rows
+
+
 def drafted(g: Draws) -> dict[str, Any]:
     """Draft tokens and the chance of each; memory is wide, since blocks for drafts differ."""
     n, frac = int(g.integers(1, 5)), float(g.choice([0.0, 0.5, 0.6, 0.8, 1.0]))
@@ -180,6 +194,72 @@ def _regimes(g: Draws, n: int) -> dict[str, Callable[[], tuple[Rows, dict[str, A
         ),
         "draft tokens, sessions": lambda: made(
             sessions(g, drawn(g, n, 20, 300, 120), 12, 4000), **drafted(g)
+        ),
+        "one sequence": lambda: made(
+            sessions(g, drawn(g, n, 2, 300, 40), 6, 3000), max_sequences=1, max_batch_tokens=256
+        ),
+        "two sequences, tight": lambda: made(
+            drawn(g, n, 4, 400, 80), 1.1, max_sequences=2, max_batch_tokens=128
+        ),
+        "blocks of 1, tight": lambda: made(
+            sessions(g, drawn(g, n, 25, 300, 150), 12, 3000), some(1.3, 2, 3), block_tokens=1
+        ),
+        "blocks of 32": lambda: made(
+            sessions(g, drawn(g, n, 25, 300, 150), 8, 4000), some(1.3, 2, 4), block_tokens=32
+        ),
+        "blocks of 128, tight": lambda: made(
+            system_prompts(g, drawn(g, n, 25, 300, 150), 2, 700), some(1.3, 2), block_tokens=128
+        ),
+        "barely one request": lambda: made(drawn(g, n, 10, 300, 200), 1.0),
+        "small batches": lambda: made(
+            sessions(g, drawn(g, n, 10, 500, 60), 12, 4000), some(2, 4),
+            max_sequences=16, max_batch_tokens=int(some(16, 17, 33, 64)),
+        ),
+        "small batches, priority": lambda: made(
+            prioritised(g, drawn(g, n, 10, 500, 60)), some(1.2, 2), scheduling="priority",
+            max_sequences=16, max_batch_tokens=int(some(16, 17, 64)),
+        ),
+        "one token": lambda: made(drawn(g, n, 40, 800, 1, 0.1), some(2, 6), max_sequences=16),
+        "long answers, tight": lambda: made(drawn(g, n, 12, 60, 900), some(1.2, 2, 3)),
+        "burst": lambda: made(
+            together(sessions(g, drawn(g, n, 20, 300, 120), 8, 2000)), some(1.5, 3)
+        ),
+        "burst, priority": lambda: made(
+            prioritised(g, together(drawn(g, n, 20, 300, 120))), some(1.2, 3),
+            scheduling="priority",
+        ),
+        "priority, sessions, tight, no reserve": lambda: made(
+            prioritised(g, sessions(g, drawn(g, n, 25, 300, 150), 8, 3000)), some(1.3, 2),
+            scheduling="priority", reserves_prompt=False,
+        ),
+        "long-prefill threshold, tight": lambda: made(
+            sessions(g, drawn(g, n, 12, 1500, 120, 1.5), 8, 3000), some(1.2, 2, 3),
+            long_prefill_tokens=int(some(16, 100, 512)), max_batch_tokens=int(some(128, 1024)),
+        ),
+        "long-prefill threshold, priority, tight": lambda: made(
+            prioritised(g, drawn(g, n, 12, 1500, 120, 1.5)), some(1.2, 2), scheduling="priority",
+            long_prefill_tokens=int(some(50, 300)), max_batch_tokens=512,
+        ),
+        "watermark": lambda: made(
+            sessions(g, drawn(g, n, 25, 400, 200), 8, 3000), some(1.5, 3),
+            watermark=some(0.02, 0.1, 0.3),
+        ),
+        "chunked prefill off": lambda: made(
+            sessions(g, drawn(g, n, 20, 500, 100), 8, 3000), some(2, 6), chunks=False,
+            max_batch_tokens=65536, max_sequences=int(some(8, 64)),
+        ),
+        "some end by EOS": lambda: made(
+            some_by_eos(g, drawn(g, n, 60, 200, 12)), some(2, 5), max_sequences=int(some(4, 16))
+        ),
+        "some end by EOS, sessions, priority": lambda: made(
+            some_by_eos(g, prioritised(g, sessions(g, drawn(g, n, 30, 300, 60), 8, 3000))),
+            some(1.3, 3), scheduling="priority",
+        ),
+        "draft tokens, tight": lambda: made(
+            drawn(g, n, 25, 500, 200), some(1.2, 2, 4), **drafted(g)
+        ),
+        "draft tokens, sessions, tight": lambda: made(
+            sessions(g, drawn(g, n, 25, 300, 150), 8, 3000), some(1.5, 3), **drafted(g)
         ),
     }  # fmt: skip
 

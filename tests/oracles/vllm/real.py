@@ -12,6 +12,7 @@ import sys
 from functools import wraps
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 
 def main(harness: str, cases: str, answers: str) -> None:
@@ -63,16 +64,51 @@ def _run(oracle: Any, drafts: Any, case: dict[str, Any]) -> dict[str, Any]:
             if name in one:
                 runs = one[name]
                 one[name] = [first + k for first, n in runs for k in range(n)]
+    changes: dict[str, Any] = {"SchedulerConfig": _configured(oracle.SchedulerConfig, case)}
+    if "n_max" in case["requests"][0] and not case["ends_by_itself"]:
+        changes["SamplingParams"] = _asking(oracle, case)
     if case["limits"].get("n_drafts"):
         oracle.DraftTokenIds = importlib.import_module("vllm.v1.outputs").DraftTokenIds
-        oracle.Engine, plain = drafts.drafting(oracle, case), oracle.Engine
-        try:
-            answer: dict[str, Any] = oracle.run_case(case)
-        finally:
-            oracle.Engine = plain
-    else:
-        answer = oracle.run_case(case)
+        changes["Engine"] = drafts.drafting(oracle, case)
+    with patch.multiple(oracle, **changes):
+        answer: dict[str, Any] = oracle.run_case(case)
     return {name: answer[name] for name in ("first_s", "end_s", "n_preemptions", "n_steps", "hits")}
+
+
+def _configured(kind: Any, case: dict[str, Any]) -> Any:
+    """The engine's configuration with what the harness leaves at its default."""
+    limits = case["limits"]
+    given = {
+        "watermark": limits.get("watermark", 0.0),
+        "enable_chunked_prefill": limits.get("chunks", True),
+        # Of prompts that are not cut, the engine asks that the longest fits one step.
+        **({} if limits.get("chunks", True) else {"max_model_len": limits["max_batch_tokens"]}),
+    }
+
+    def made(**named: Any) -> Any:
+        return kind(**named | {name: value for name, value in given.items() if name in named})
+
+    made.__dataclass_fields__ = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    return made
+
+
+def _asking(oracle: Any, case: dict[str, Any]) -> Any:
+    """What each request asks for, in turn: some end before it, by EOS."""
+    kind, coming = oracle.SamplingParams, iter(case["requests"])
+    for i, one in enumerate(case["requests"]):
+        if one["n_max"] > one["n_out"]:
+            answer = one.setdefault("answer", oracle.tokens_of(i, one["n_out"], "out"))
+            answer[one["n_out"] - 1] = oracle.EOS
+
+    def asked(**named: Any) -> Any:
+        one = next(coming)
+        is_late = one["n_max"] > one["n_out"]
+        found = kind(**named | {"max_tokens": one["n_max"], "ignore_eos": not is_late})
+        if is_late and hasattr(found, "update_from_generation_config"):
+            found.update_from_generation_config({}, oracle.EOS)
+        return found
+
+    return asked
 
 
 if __name__ == "__main__":

@@ -23,6 +23,10 @@ def admission(version: str, case: Case) -> Admission:
         ends_by_eos=case["ends_by_itself"],
         lone_prompt_is_whole=rules.lone_prompt_is_whole,
         reuses_bare_first=rules.reuses_bare_first,
+        watermark_blocks=int(limits.get("watermark", 0.0) * (limits["n_blocks"] + 1))
+        if rules.has_watermark
+        else 0,
+        chunks_prompts=limits.get("chunks", True),
     )
 
 
@@ -62,7 +66,10 @@ def ours(case: Case, version: str, method: str = "jump") -> Outcome:
         drafts=drafts_of(limits),
     )  # fmt: skip
     text = text_of(case) if limits["caches_prefixes"] else None
-    grouping = Grouping(priority=[one["priority"] for one in rows])
+    asked = None
+    if "n_max" in rows[0] and not case["ends_by_itself"]:
+        asked = [one["n_max"] for one in rows]
+    grouping = Grouping(priority=[one["priority"] for one in rows], max_tokens=asked)
     columns = ([one[name] for one in rows] for name in ("arrive_s", "n_in", "n_out"))
     requests = requests_of(*columns, grouping=grouping)
     fleet = Fleet(limits=engine, table=table_of(case["cost"], limits))

@@ -247,6 +247,14 @@ class SimulateOptions(NamedTuple):
             "--reserve-full-isl/--no-reserve-full-isl",
         ),
     ] = None
+    enable_chunked_prefill: Annotated[
+        bool,
+        opt(
+            ENGINE,
+            "Cut prompts where an iteration has no room for all of them; else they wait.",
+            "--enable-chunked-prefill/--no-enable-chunked-prefill",
+        ),
+    ] = True
     watermark: Annotated[
         Number,
         opt(ENGINE, "Share of KV blocks that admissions leave free (vLLM's watermark).", min=0),

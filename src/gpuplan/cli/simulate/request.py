@@ -85,6 +85,7 @@ def _engine(options: SimulateOptions) -> "EngineRequest":
             is_ahead=options.async_scheduling,
             reserves_prompt=options.reserve_full_isl,
             watermark_frac=options.watermark,
+            chunks_prompts=options.enable_chunked_prefill,
             ignores_eos=options.ignore_eos,
         ),
         drafts=_speculation(options),

@@ -31,9 +31,11 @@ class Admission:
     reserves_prompt: bool = True  # only where the whole prompt has room, not its first chunk
     # The next iteration is drawn up while one runs: who comes meanwhile joins one iteration later.
     is_ahead: bool = False
-    # Responses end by a token of their own, which is known late, not by the requested length.
+    # Responses end by a token of their own, which is known late, not by the requested length;
+    # requests that say what they ask for (max_tokens) end by the length where they get all of it.
     ends_by_eos: bool = False
     lone_prompt_is_whole: bool = True  # the limit on long prefills spares a request that is alone
+    chunks_prompts: bool = True  # else a prompt waits until it fits an iteration whole
     watermark_blocks: int = 0  # left free by an admission while others run
     reuses_bare_first: bool = True  # free blocks without text before the oldest with text
     prefill_first: PrefillFirst | None = None  # SGLang's scheduler; None: vLLM's

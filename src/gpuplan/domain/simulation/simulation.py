@@ -47,6 +47,7 @@ class AdmissionRequest:
     reserves_prompt: bool | None = None  # only where the whole prompt has room
     watermark_frac: float | None = None  # of the blocks, left free by admissions
     ignores_eos: bool | None = None  # responses end at the requested length, not by EOS
+    chunks_prompts: bool = True  # else a prompt waits until it fits an iteration whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

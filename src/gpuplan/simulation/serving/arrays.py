@@ -49,6 +49,8 @@ def refusals_of(requests: Requests, limits: EngineLimits) -> Refusals:
     longest = limits.n_blocks * limits.block_tokens + 1 - n_drafts
     if is_sglang(limits):
         longest = most_tokens(limits)
+    if not limits.admission.chunks_prompts:
+        longest = min(longest, limits.max_batch_tokens)
     if limits.max_context_tokens is not None:
         longest = min(longest, limits.max_context_tokens)
     n_least = min(requests.input_tokens.min(initial=1), requests.output_tokens.min(initial=1))
@@ -61,6 +63,10 @@ def refusals_of(requests: Requests, limits: EngineLimits) -> Refusals:
             total > longest if is_sglang(limits) else n_blocks > limits.n_blocks
         ),
     }
+    if not limits.admission.chunks_prompts:
+        checks["longer than an iteration, without chunked prefill"] = (
+            total > limits.max_batch_tokens
+        )
     if limits.max_context_tokens is not None:
         checks["longer than the model's context"] = total > limits.max_context_tokens
     left = np.ones(len(requests), dtype=bool)
@@ -147,6 +153,7 @@ def _limits(limits: EngineLimits, window: int) -> Ints:
     values[st.IS_AHEAD] = limits.admission.is_ahead
     values[st.ENDS_BY_EOS] = limits.admission.is_ahead and limits.admission.ends_by_eos
     values[st.LONE_IS_WHOLE] = limits.admission.lone_prompt_is_whole
+    values[st.IS_CHUNKING] = limits.admission.chunks_prompts
     values[st.WATERMARK] = limits.admission.watermark_blocks
     values[st.BARE_FIRST] = limits.admission.reuses_bare_first
     values[st.WINDOW] = window

@@ -27,14 +27,22 @@ class Paths(NamedTuple):
     element: Ints
 
 
-def has_features(limits: EngineLimits) -> bool:
+def has_features(limits: EngineLimits, requests: Requests | None = None) -> bool:
     """True where the engine does more than serve first come, first served."""
     return bool(
-        limits.caches_prefixes
+        (requests is not None and _ends_differ(limits, requests))
+        or limits.caches_prefixes
         or limits.scheduling == "priority"
         or limits.drafts is not None
         or limits.long_prefill_tokens is not None
     )
+
+
+def _ends_differ(limits: EngineLimits, requests: Requests) -> bool:
+    """An engine that schedules ahead hears of some ends late, by what each request asks for."""
+    rules, asked = limits.admission, requests.max_tokens
+    is_late = np.where(asked < 0, rules.ends_by_eos, asked > requests.output_tokens)
+    return bool(rules.is_ahead and (is_late != rules.ends_by_eos).any())
 
 
 def problems_of(limits: EngineLimits) -> list[Problem]:
@@ -100,7 +108,7 @@ def with_features(
     slot[:, :, st.ID] = st.NONE
     return st.FeaturedEngines(
         **(sim._asdict() | {"slot": slot}),
-        extra=_extra(requests),
+        extra=extra_of(requests, is_late=bool(sim.limit[:, st.ENDS_BY_EOS].any())),
         path_first=paths.first,
         path=paths.element,
         bucket=np.full((n, n_buckets), st.NONE, dtype=np.int64),
@@ -121,11 +129,14 @@ def in_lines(n_engines: int, n_rows: int, n_columns: int) -> Ints:
     return raw[first : first + size].reshape(n_engines, n_rows, n_columns)
 
 
-def _extra(requests: Requests) -> Ints:
+def extra_of(requests: Requests, *, is_late: bool, n_before: int = 0) -> Ints:
+    """Further columns of requests after so many; `is_late`: ends by EOS where nobody says."""
     extra = np.zeros((len(requests), st.N_EXTRA), dtype=np.int64)
     extra[:, st.PRIORITY] = requests.priority
     extra[:, st.CHILD] = st.NONE
-    extra[:, st.NUMBER] = np.arange(len(requests))
+    extra[:, st.NUMBER] = np.arange(n_before, n_before + len(requests))
+    asked = requests.max_tokens
+    extra[:, st.ENDS_LATE] = np.where(asked < 0, is_late, asked > requests.output_tokens)
     return extra
 
 

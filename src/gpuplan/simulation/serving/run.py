@@ -73,7 +73,7 @@ def _simulated(
     sim: AnyEngines = engine_state(requests, fleet, bin_s)
     if is_sglang(fleet.limits):
         sim = with_sglang(sim, requests, (fleet.limits,), blocks=blocks)
-    elif has_features(fleet.limits):
+    elif has_features(fleet.limits, requests):
         sim = with_features(sim, requests, (fleet.limits,), blocks=blocks, seed=fleet.seed)
     _run(sim, taken.accepted, fleet, method=method)
     return outcome_of(requests, sim, taken=taken, start_s=fleet.limits.start_s)

@@ -25,7 +25,7 @@ from gpuplan.simulation.serving.arrays import (
     totals_of,
     use_of,
 )
-from gpuplan.simulation.serving.features import has_features, with_features
+from gpuplan.simulation.serving.features import extra_of, has_features, with_features
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.runs import run_apart, run_routed
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngines
@@ -150,10 +150,8 @@ class ServingStream:
         self._sim.request[rows] = records
         self._arrive_s[rows] = requests.arrive_s
         if isinstance(self._sim, st.FeaturedEngines):
-            extra = np.zeros((len(rows), st.N_EXTRA), dtype=np.int64)
-            extra[:, st.PRIORITY], extra[:, st.CHILD] = requests.priority, st.NONE
-            extra[:, st.NUMBER] = np.arange(self._next - len(rows), self._next)
-            self._sim.extra[rows] = extra
+            is_late, n_before = bool(self._sim.limit[0, st.ENDS_BY_EOS]), self._next - len(rows)
+            self._sim.extra[rows] = extra_of(requests, is_late=is_late, n_before=n_before)
 
     def _take_rows(self, n: int) -> Ints:
         """Rows for the next n requests: their number modulo the number of rows."""

@@ -37,6 +37,7 @@ def admission_of(setup: ServingSetup, asked: EngineRequest, n_blocks: int = 0) -
         ends_by_eos=typed.ignores_eos is False,
         lone_prompt_is_whole=rules.lone_prompt_is_whole,
         reuses_bare_first=rules.reuses_bare_first,
+        chunks_prompts=typed.chunks_prompts,
         # vLLM counts the null block among all.
         watermark_blocks=int((typed.watermark_frac or 0.0) * (n_blocks + 1)),
     )

@@ -90,7 +90,7 @@ def engines_of(jobs: Jobs, fleet: ElasticFleet, *, bin_s: float, method: str) ->
     limits = [pool.limits for pool in fleet.pools]
     if is_sglang(limits[0]):
         return with_sglang(engines, jobs.requests, limits, blocks=jobs.blocks)
-    if any(has_features(one) for one in limits):
+    if any(has_features(one, jobs.requests) for one in limits):
         return with_features(engines, jobs.requests, limits, blocks=jobs.blocks, seed=fleet.seed)
     return engines
 

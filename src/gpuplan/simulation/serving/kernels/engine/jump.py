@@ -4,9 +4,11 @@ import numpy as np
 
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.cost import N_LINES, SOLE, decode_line
+from gpuplan.simulation.serving.kernels.engine.holding import is_in_debt
 from gpuplan.simulation.serving.kernels.engine.lists import blocks_between, next_finish
 from gpuplan.simulation.serving.kernels.engine.positions import (
-    blocks_on_the_way,
+    blocks_ahead,
+    lag,
     mean_gain,
     moved,
     position_after,
@@ -25,18 +27,21 @@ LONGEST_GAP = 1 << 45  # picoseconds
 def fitting(e: AnyEngine, k: int) -> tuple[int, int]:
     """The most steps, up to k, whose blocks are free, and these blocks."""
     s, bits = e.scalar, e.limit[st.BLOCK_BITS]
-    needed = blocks_on_the_way(e, position_after(e, k - 1))
+    if is_in_debt(e):
+        return 0, 0
+    needed = blocks_ahead(e, k)
     if needed <= s[st.FREE]:
         return k, needed
     rounds = s[st.FREE] // s[st.N_DECODES]
-    at, left = s[st.STEP] - s[st.GAIN] + (rounds << bits), s[st.FREE] - rounds * s[st.N_DECODES]
+    at = position_after(e, -1 - lag(e)) + (rounds << bits)
+    left = s[st.FREE] - rounds * s[st.N_DECODES]
     more = blocks_between(e.scalar, e.limit, at + 1, st.ONE)
     while more <= left:
         at += 1
         left -= more
         more = blocks_between(e.scalar, e.limit, at + 1, st.ONE)
-    k = max(0, steps_beginning(e, at)) if at >= s[st.STEP] else 0
-    return k, blocks_on_the_way(e, position_after(e, k - 1))
+    k = max(0, steps_beginning(e, at)) + lag(e) if at >= position_after(e, -lag(e)) else 0
+    return k, blocks_ahead(e, k)
 
 
 @part
@@ -128,6 +133,6 @@ def plan_jump(e: AnyEngine) -> tuple[int, int, int, int, int]:
         found = 0 if is_ahead and at <= s[st.NOW] else _until(e, at, k, line)
         k = min(k, found + int(is_ahead))
     if k < most:
-        needed = blocks_on_the_way(e, position_after(e, k - 1))
+        needed = blocks_ahead(e, k)
     lasts, earlier = lasting(e, k, first, growth), lasting(e, k - 1, first, growth)
     return k, lasts, needed, regime, earlier

@@ -6,15 +6,23 @@ could not be known from the requested length, it is even given one more token th
 """
 
 from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.holding import (
+    age,
+    due,
+    n_held,
+    n_held_next,
+    owe,
+    owed_next,
+)
 from gpuplan.simulation.serving.kernels.engine.kinds import policy
 from gpuplan.simulation.serving.kernels.engine.lists import (
     count_phase,
     forget_finish,
-    n_blocks,
+    n_total,
     note_finish,
     unlink_running,
 )
-from gpuplan.simulation.serving.kernels.engine.positions import blocks_on_the_way, n_drafts
+from gpuplan.simulation.serving.kernels.engine.positions import blocks_ahead, n_beyond, n_drafts
 from gpuplan.simulation.serving.kernels.engine.queue import next_to_admit, see_arrivals
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
 from gpuplan.simulation.serving.kernels.jit.compiled import far, part, rare
@@ -24,7 +32,7 @@ from gpuplan.simulation.serving.kernels.prefix.cache import give_back
 @part
 def count_decode(e: AnyEngine, v: int, more: int) -> None:
     """So many decodes more, or less, that need a block at the same positions as this one."""
-    count_phase(e.scalar, e.limit, e.slot[v, st.OFFSET] + n_drafts(e), more)
+    count_phase(e.scalar, e.limit, e.slot[v, st.OFFSET] + n_beyond(e), more)
 
 
 @part
@@ -42,6 +50,12 @@ def decode(e: AnyEngine, v: int, n_tokens: int) -> None:
 @part
 def leave_decodes(e: AnyEngine, v: int) -> None:
     """The slot is no longer one of those that get a token a step."""
+    owe(e, v, st.MINUS_ONE)
+    _count_out(e, v)
+
+
+@part
+def _count_out(e: AnyEngine, v: int) -> None:
     s = e.scalar
     count_decode(e, v, st.MINUS_ONE)
     s[st.N_DECODES] -= 1
@@ -79,22 +93,24 @@ def _unpark_all(e: AnyEngine, before: int) -> None:
 
 
 @part
-def leave(e: AnyEngine, v: int, n_tokens: int, n_written: int) -> None:
-    """The slot is free; it held room for so many tokens, of which so many may be found again."""
-    give_back(e, v, n_blocks(e.limit, n_tokens + n_drafts(e)), n_written)
+def leave(e: AnyEngine, v: int, n_held_: int, n_written: int) -> None:
+    """The slot is free; it held so many blocks, and so many tokens may be found again."""
+    give_back(e, v, n_held_, n_written)
     unlink_running(e.scalar, e.slot, v)
     e.scalar[st.BLOCKED] = 0
 
 
-def _ends_as_known(_: AnyEngine, __: int) -> bool:
-    return False
+def _ends_as_all_do(e: AnyEngine, _: int) -> bool:
+    return bool(e.limit[st.ENDS_BY_EOS])
 
 
-@policy(otherwise=_ends_as_known)
-def _ends_early(e: AnyEngine, v: int) -> bool:
-    """Draft tokens were accepted up to the last one, which was not sure to come in this step."""
+@policy(otherwise=_ends_as_all_do)
+def _ends_unforeseen(e: AnyEngine, v: int) -> bool:
+    """By EOS, or since drafts were accepted up to the last token, which was not sure to come."""
     i, s = e.slot[v, st.ID], e.scalar
-    n_before = e.slot[v, st.OFFSET] + s[st.STEP] - s[st.GAIN]
+    if e.extra[i, st.ENDS_LATE]:
+        return True
+    n_before = e.slot[v, st.OFFSET] + s[st.STEP] - min(s[st.GAIN], max(1, age(e, v)))
     return bool(e.request[i, st.INPUT] + e.request[i, st.OUTPUT] - n_before > 1)
 
 
@@ -102,13 +118,14 @@ def _ends_early(e: AnyEngine, v: int) -> bool:
 def hold_back(e: AnyEngine, v: int, n_written: int) -> None:
     """The slot has its last token, and leaves when the step drawn up meanwhile has begun."""
     s, slot = e.scalar, e.slot
-    if e.limit[st.ENDS_BY_EOS] or _ends_early(e, v):
+    if _ends_unforeseen(e, v):
         forget_finish(e.ring, e.word, e.slot, v)
         slot[v, st.DONE] = st.LEAVING_ROW
     else:
         forget_decode(e, v)
         slot[v, st.DONE] = st.LEAVING
     slot[v, st.FINISH], slot[v, st.PEER_AFTER] = n_written, st.NONE
+    slot[v, st.PEER_BEFORE] = n_total(e.request, slot[v, st.ID])
     if s[st.LEAVE_TAIL] >= 0:
         slot[s[st.LEAVE_TAIL], st.PEER_AFTER] = v
     else:
@@ -120,15 +137,15 @@ def hold_back(e: AnyEngine, v: int, n_written: int) -> None:
 @part
 def drop_leaving(e: AnyEngine, v: int, is_scheduled: bool) -> int:
     """The slot is preempted though its request has ended; the tokens of this step that it had."""
-    s, refund = e.scalar, 0
+    s, refund, n = e.scalar, 0, n_held(e, v)
     n_seen = e.slot[v, st.OFFSET] + s[st.STEP] - s[st.GAIN]
     if e.slot[v, st.DONE] == st.LEAVING_ROW:
-        leave_decodes(e, v)
         if is_scheduled:
-            refund = n_drafts(e) + 1
+            refund, n = n_drafts(e) + 1, n_held_next(e, v)
             n_seen += s[st.GAIN]
+        leave_decodes(e, v)
     e.request[e.slot[v, st.ID], st.PREEMPTED] += 1
-    leave(e, v, n_seen, n_seen - 1)
+    leave(e, v, n, n_seen - 1)
     s[st.N_PREEMPTIONS] += 1
     s[st.N_LEAVING] -= 1
     e.slot[v, st.DONE] = st.LEFT
@@ -148,14 +165,14 @@ def _let_go(e: AnyEngine) -> None:
     while v >= 0:
         following, kind = slot[v, st.PEER_AFTER], slot[v, st.DONE]
         if kind != st.LEFT:
-            n_tokens = slot[v, st.OFFSET] + s[st.STEP]
+            n = n_held(e, v)
             if kind == st.LEAVING_ROW:
-                leave_decodes(e, v)
-            else:
-                n_tokens -= s[st.GAIN]
+                n = n_held_next(e, v)
+                s[st.DEBT] -= owed_next(e, v)
+                _count_out(e, v)
             if s[st.PARKED] == v:
                 s[st.PARKED] = slot[v, st.AFTER]
-            leave(e, v, n_tokens, slot[v, st.FINISH])
+            leave(e, v, n, slot[v, st.FINISH])
         v = following
     s[st.LEAVE_HEAD] = s[st.LEAVE_TAIL] = st.NONE
     s[st.N_LEAVING] = 0
@@ -211,7 +228,7 @@ def may_go(e: AnyEngine) -> bool:
     s = e.scalar
     if s[st.N_LEAVING] == 0:
         return True
-    if _has_row(e) or blocks_on_the_way(e, s[st.STEP]) > _n_spare(e):
+    if _has_row(e) or blocks_ahead(e, st.ONE) + due(e) > _n_spare(e):
         return False
     let_go(e)
     s[st.CLOSED] = s[st.TICK]

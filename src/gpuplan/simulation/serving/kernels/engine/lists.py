@@ -24,6 +24,12 @@ def n_blocks(limit: Ints, n_tokens: int) -> int:
 
 
 @part
+def n_total(request: Ints, i: int) -> int:
+    """Tokens that the request must have computed before its next one."""
+    return int(request[i, st.INPUT] + request[i, st.MADE])
+
+
+@part
 def learn(s: Ints, limit: Ints, begun: int) -> None:
     """A step that began then has ended now: who may be admitted to the next one?
 

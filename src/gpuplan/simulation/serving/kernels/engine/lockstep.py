@@ -20,8 +20,7 @@ from gpuplan.simulation.serving.kernels.engine.leaving import wake
 from gpuplan.simulation.serving.kernels.engine.lists import learn, next_finish
 from gpuplan.simulation.serving.kernels.engine.loop import complete, has_no_prompt, skip
 from gpuplan.simulation.serving.kernels.engine.positions import (
-    blocks_on_the_way,
-    position_after,
+    blocks_ahead,
     steps_reaching,
 )
 from gpuplan.simulation.serving.kernels.engine.queue import see_arrivals
@@ -186,7 +185,7 @@ def _jump_all(engines: Engines, first: int, n: int, until: int, shared: Ints) ->
         if s[st.N_DECODES] == 0:
             _sit_out(e, end, begun)
         else:
-            needed = blocks_on_the_way(e, position_after(e, k - 1))
+            needed = blocks_ahead(e, k)
             skip(e, (k, needed, s[st.PLAN_REGIME]), end, begun)
     return True
 

@@ -8,6 +8,7 @@ the result is the same as stepping, to the last bit. Rules and invariants: docs/
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.account import account
 from gpuplan.simulation.serving.kernels.engine.cost import peaks_s
+from gpuplan.simulation.serving.kernels.engine.holding import n_held, owe
 from gpuplan.simulation.serving.kernels.engine.jump import plan_jump
 from gpuplan.simulation.serving.kernels.engine.kinds import policy
 from gpuplan.simulation.serving.kernels.engine.leaving import (
@@ -19,10 +20,10 @@ from gpuplan.simulation.serving.kernels.engine.leaving import (
     unpark,
     wake,
 )
-from gpuplan.simulation.serving.kernels.engine.lists import learn
+from gpuplan.simulation.serving.kernels.engine.lists import learn, n_total
 from gpuplan.simulation.serving.kernels.engine.positions import move, moved, n_drafts
 from gpuplan.simulation.serving.kernels.engine.queue import next_to_admit, see_arrivals
-from gpuplan.simulation.serving.kernels.engine.schedule import begin, n_total
+from gpuplan.simulation.serving.kernels.engine.schedule import begin
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
 from gpuplan.simulation.serving.kernels.jit.compiled import part
 from gpuplan.simulation.serving.kernels.prefix.cache import start_writing, take
@@ -37,7 +38,6 @@ def _release(e: AnyEngine, v: int) -> None:
     s = e.scalar
     i = e.slot[v, st.ID]
     e.request[i, st.END] = s[st.NOW]
-    e.request[i, st.MADE] = e.request[i, st.OUTPUT]
     n_seen = e.slot[v, st.OFFSET] + s[st.STEP] - s[st.GAIN]
     n_written = e.request[i, st.INPUT] + e.request[i, st.OUTPUT] - 1
     s[st.OUTSTANDING] -= 1
@@ -45,8 +45,10 @@ def _release(e: AnyEngine, v: int) -> None:
         # All of it has been entered by then; otherwise only what was known when it was scheduled.
         hold_back(e, v, n_written)
     else:
+        n = n_held(e, v)
         forget_decode(e, v)
-        leave(e, v, n_seen, min(n_seen, n_written))
+        leave(e, v, n, min(n_seen, n_written))
+    e.request[i, st.MADE] = e.request[i, st.OUTPUT]
 
 
 def _any_finished(e: AnyEngine, _: int) -> int:
@@ -95,6 +97,7 @@ def _start_decodes(e: AnyEngine) -> None:
                 if e.request[i, st.FIRST] < 0:
                     e.request[i, st.FIRST] = s[st.NOW]
                 decode(e, v, n_tokens + 1)
+                owe(e, v, st.ONE)
                 start_writing(e, v)
         v = slot[v, st.AFTER]
 

@@ -81,12 +81,6 @@ def positions_before(gained: Ints, tick: int) -> int:
     return int(whole + gained[st.SUMS, at] + at * turn * total)
 
 
-@part
-def coming_gain(e: AnyEngine) -> int:
-    """Tokens that every decode gains in the step to come."""
-    return int(position_after(e, st.ONE) - e.scalar[st.STEP])
-
-
 def _steps_to(e: AnyEngine, at: int) -> int:
     return int(at - e.scalar[st.STEP])
 
@@ -170,8 +164,27 @@ def move(e: AnyEngine, k: int) -> None:
     s[st.STEP], s[st.GAIN] = at, at - begin
 
 
+def _no_lag(_: AnyEngine) -> int:
+    return 0
+
+
+@policy(otherwise=_no_lag)
+def lag(e: AnyEngine) -> int:
+    """1 where a step is drawn up before it is known which drafts of the one before were accepted.
+
+    All of them are given room then, from where the step before began.
+    """
+    return int(e.limit[st.IS_AHEAD] * min(1, n_drafts(e)))
+
+
 @part
-def blocks_on_the_way(e: AnyEngine, upto: int) -> int:
-    """Blocks that the decodes lack for steps from now to the one that begins at this position."""
-    after = e.scalar[st.STEP] - e.scalar[st.GAIN]
-    return blocks_between(e.scalar, e.limit, after + 1, upto - after)
+def n_beyond(e: AnyEngine) -> int:
+    """Tokens beyond those that a decode is known to have, for which a step takes room."""
+    return int(n_drafts(e) + lag(e) * (n_drafts(e) + 1))
+
+
+@part
+def blocks_ahead(e: AnyEngine, k: int) -> int:
+    """Blocks that the decodes lack for the next k steps."""
+    after = position_after(e, -1 - lag(e))
+    return blocks_between(e.scalar, e.limit, after + 1, position_after(e, k - 1 - lag(e)) - after)

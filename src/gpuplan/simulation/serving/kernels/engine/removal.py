@@ -3,6 +3,7 @@
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.account import account
 from gpuplan.simulation.serving.kernels.engine.cost import peaks_s
+from gpuplan.simulation.serving.kernels.engine.holding import n_held
 from gpuplan.simulation.serving.kernels.engine.jump import plan_jump
 from gpuplan.simulation.serving.kernels.engine.kinds import policy
 from gpuplan.simulation.serving.kernels.engine.leaving import forget_decode
@@ -36,14 +37,14 @@ def _drop_running(e: AnyEngine, v: int) -> None:
     """The slot's request leaves between two steps; what it wrote may be found again."""
     s, slot = e.scalar, e.slot
     n_seen = slot[v, st.DONE]
-    n_held = n_blocks(e.limit, n_seen)
+    n = n_blocks(e.limit, n_seen)
     if n_seen >= 0:
         s[st.N_PARTIALS] -= 1
     else:
         n_seen = slot[v, st.OFFSET] + s[st.STEP] - s[st.GAIN]
-        n_held = n_blocks(e.limit, n_seen + n_drafts(e))
+        n = n_held(e, v)
         forget_decode(e, v)
-    give_back(e, v, n_held, n_seen)
+    give_back(e, v, n, n_seen)
     unlink_running(e.scalar, e.slot, v)
 
 
@@ -126,7 +127,7 @@ def empty(e: AnyEngine, now: int) -> None:
     s[st.NOW], s[st.FRAC], s[st.STOP] = max(s[st.NOW], now), 0, st.FOREVER
     s[st.FREE], s[st.FREE_SLOT] = e.limit[st.N_BLOCKS], 0
     s[st.N_DECODES] = s[st.CONTEXT] = s[st.N_RUNNING] = s[st.N_PARTIALS] = 0
-    s[st.OUTSTANDING] = s[st.IN_FLIGHT] = s[st.BLOCKED] = 0
+    s[st.OUTSTANDING] = s[st.IN_FLIGHT] = s[st.BLOCKED] = s[st.DEBT] = s[st.NEXT_DEBT] = 0
     s[st.KNOWN] = s[st.NOW]
     for v in range(e.limit[st.MAX_SEQUENCES]):
         e.slot[v, st.AFTER], e.slot[v, st.ID] = v + 1, st.NONE

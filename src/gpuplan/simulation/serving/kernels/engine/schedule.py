@@ -8,6 +8,13 @@ what runs; otherwise what runs is walked in order.
 
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.cost import decode_line, mixed_step_s, peaks_s, ticks
+from gpuplan.simulation.serving.kernels.engine.holding import (
+    due,
+    n_held,
+    n_held_next,
+    owed_next,
+    pay,
+)
 from gpuplan.simulation.serving.kernels.engine.kinds import policy
 from gpuplan.simulation.serving.kernels.engine.leaving import (
     drop_leaving,
@@ -19,11 +26,11 @@ from gpuplan.simulation.serving.kernels.engine.leaving import (
 from gpuplan.simulation.serving.kernels.engine.lists import (
     link_running,
     n_blocks,
+    n_total,
     unlink_running,
 )
 from gpuplan.simulation.serving.kernels.engine.positions import (
-    blocks_on_the_way,
-    coming_gain,
+    blocks_ahead,
     n_drafts,
 )
 from gpuplan.simulation.serving.kernels.engine.queue import (
@@ -34,7 +41,7 @@ from gpuplan.simulation.serving.kernels.engine.queue import (
     queue_again,
     victim,
 )
-from gpuplan.simulation.serving.kernels.engine.state import AnyEngine, Ints
+from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
 from gpuplan.simulation.serving.kernels.jit.compiled import apart, part, rare
 from gpuplan.simulation.serving.kernels.prefix.cache import (
     count_hit,
@@ -44,24 +51,6 @@ from gpuplan.simulation.serving.kernels.prefix.cache import (
     hold,
     take,
 )
-
-
-@part
-def n_total(request: Ints, i: int) -> int:
-    """Tokens that the request must have computed before its next one."""
-    return int(request[i, st.INPUT] + request[i, st.MADE])
-
-
-def _room_without_drafts(e: AnyEngine, end: int, _: int) -> int:
-    return n_blocks(e.limit, end)
-
-
-@policy(otherwise=_room_without_drafts)
-def _room(e: AnyEngine, end: int, n_tokens: int) -> int:
-    """Blocks of a prompt computed so far; one that ends has room for drafts as decodes have."""
-    if end < n_tokens:
-        return n_blocks(e.limit, end)
-    return n_blocks(e.limit, end + 1 - coming_gain(e) + n_drafts(e))
 
 
 def _share_of_budget(_: AnyEngine, n_left: int, budget: int) -> int:
@@ -136,7 +125,7 @@ def _preempt(e: AnyEngine, v: int) -> int:
     if done >= 0:
         refund = slot[v, st.CHUNK]
         n_seen, n_tokens = done + refund, n_total(e.request, i)
-        n_held = _room(e, n_seen, n_tokens)
+        n = n_blocks(e.limit, n_seen)
         _count_prompt(e, done, refund, n_tokens, st.MINUS_ONE)
         s[st.N_PARTIALS] -= 1
     else:
@@ -144,11 +133,11 @@ def _preempt(e: AnyEngine, v: int) -> int:
         refund = n_drafts(e) + 1 if is_scheduled else 0
         n_tokens = slot[v, st.OFFSET] + s[st.STEP]
         n_seen = n_tokens if is_scheduled else n_tokens - s[st.GAIN]
-        n_held = n_blocks(e.limit, n_seen + n_drafts(e))
+        n = n_held_next(e, v) if is_scheduled else n_held(e, v)
         e.request[i, st.MADE] = n_tokens - e.request[i, st.INPUT]
         forget_decode(e, v)
         n_unknown = e.limit[st.IS_AHEAD] * (s[st.GAIN] if is_scheduled else 1)
-    give_back(e, v, n_held, n_seen - n_unknown)
+    give_back(e, v, n, n_seen - n_unknown)
     unlink_running(e.scalar, e.slot, v)
     queue_again(e, i)
     e.request[i, st.PREEMPTED] += 1
@@ -174,21 +163,19 @@ def _park(e: AnyEngine, v: int) -> None:
 @part
 def _wanted(e: AnyEngine, v: int, budget: int) -> tuple[int, int]:
     """Tokens of the slot in this step, and the blocks it lacks for them."""
-    s, i, done = e.scalar, e.slot[v, st.ID], e.slot[v, st.DONE]
+    i, done = e.slot[v, st.ID], e.slot[v, st.DONE]
     if done >= 0:
         n_tokens = n_total(e.request, i)
         n_new = _share(e, n_tokens - done, budget)
-        return n_new, int(_room(e, done + n_new, n_tokens) - n_blocks(e.limit, done))
-    n_slots = e.slot[v, st.OFFSET] + s[st.STEP] + n_drafts(e)
-    n_had = n_blocks(e.limit, n_slots - s[st.GAIN])
-    return n_drafts(e) + 1, int(n_blocks(e.limit, n_slots) - n_had)
+        return n_new, int(n_blocks(e.limit, done + n_new) - n_blocks(e.limit, done))
+    return n_drafts(e) + 1, int(n_held_next(e, v) - n_held(e, v))
 
 
 @rare
 def _walk(e: AnyEngine) -> int:
     """What runs gets tokens and blocks in order, preempting where they lack; the budget left."""
     s, slot, budget, v = e.scalar, e.slot, e.limit[st.MAX_TOKENS], e.scalar[st.HEAD]
-    s[st.IS_WALKING] = 1
+    s[st.IS_WALKING], s[st.DEBT], s[st.NEXT_DEBT] = 1, 0, 0
     while v >= 0 and budget > 0:
         if slot[v, st.DONE] == st.LEAVING:
             v = slot[v, st.AFTER]
@@ -210,6 +197,7 @@ def _walk(e: AnyEngine) -> int:
             _prefill(e, v, (slot[v, st.DONE], n_new, n_tokens), more)
         else:
             take(e, more)
+            s[st.DEBT] += owed_next(e, v)
         v = slot[v, st.AFTER]
     s[st.IS_WALKING] = 0
     if v >= 0:
@@ -222,9 +210,10 @@ def _go_on(e: AnyEngine) -> int:
     """What runs gets its tokens and blocks, at once where neither is short; the budget left."""
     s, slot = e.scalar, e.slot
     budget = e.limit[st.MAX_TOKENS] - s[st.N_DECODES] * (n_drafts(e) + 1)
-    needed = blocks_on_the_way(e, s[st.STEP])
+    needed = blocks_ahead(e, st.ONE) + due(e)
     if s[st.N_PARTIALS] == 0 and needed <= s[st.FREE]:
         take(e, needed)
+        pay(e)
         return int(budget)
     if s[st.N_PARTIALS] == 1 and e.limit[st.LONG_PREFILL] == 0:
         # Without a limit on long prefills only the last admitted can be half computed.
@@ -232,9 +221,10 @@ def _go_on(e: AnyEngine) -> int:
         i, done = slot[v, st.ID], slot[v, st.DONE]
         n_tokens = n_total(e.request, i)
         chunk = min(n_tokens - done, budget)
-        more = _room(e, done + chunk, n_tokens) - n_blocks(e.limit, done)
+        more = n_blocks(e.limit, done + chunk) - n_blocks(e.limit, done)
         if needed + more <= s[st.FREE]:
             _prefill(e, v, (done, chunk, n_tokens), needed + more)
+            pay(e)
             return int(budget - chunk)
     return _walk(apart(e))
 
@@ -269,10 +259,10 @@ def _admit(e: AnyEngine, budget: int) -> None:
         hit, n_free, is_growing = (0, 0, False) if given > 0 else find(e, i, n_tokens)
         done = given if given > 0 else hit << e.limit[st.BLOCK_BITS]
         chunk = _share(e, n_tokens - done, budget)
-        room = _room(e, done + chunk, n_tokens)
-        # The most that drafts may need: who is blocked stays so whatever the next step gains.
-        end = n_tokens if e.limit[st.IS_RESERVING] else done + chunk
-        must_fit = n_blocks(e.limit, end + n_drafts(e))
+        if chunk == budget and done + chunk < n_tokens and not e.limit[st.IS_CHUNKING]:
+            return
+        room = n_blocks(e.limit, done + chunk)
+        must_fit = n_blocks(e.limit, n_tokens) if e.limit[st.IS_RESERVING] else room
         if s[st.N_RUNNING] > 0:
             must_fit += e.limit[st.WATERMARK]
         if must_fit - hit + n_free > s[st.FREE]:

@@ -33,9 +33,9 @@ ONE_TOKEN = 1 << GAIN_BITS  # gained by a decode in a step; more where draft tok
 ARRIVE, INPUT, OUTPUT, MADE, START, FIRST, END, PREEMPTED, NEXT_WAITING, GIVEN = range(10)
 N_REQUEST = 10
 # Further columns where engines have policies. NUMBER: in order of arrival; rows of a stream are
-# used again. HIT: tokens found in the prefix cache.
-PRIORITY, CHILD, HIT, NUMBER = range(4)
-N_EXTRA = 4
+# used again. HIT: tokens found in the prefix cache. ENDS_LATE: by EOS, before the length asked for.
+PRIORITY, CHILD, HIT, NUMBER, ENDS_LATE = range(5)
+N_EXTRA = 5
 
 # Columns of a slot: a request that runs. A decode has OFFSET + the engine's position tokens and
 # DONE is NONE; of a prompt, DONE tokens are computed and CHUNK more are in this step. Who has the
@@ -71,8 +71,10 @@ ASKED_TOKENS, HIT_TOKENS, N_EVICTED, IS_WALKING = range(52, 56)
 # Who is leaving, in order of admission. CLOSED: the tick of a step to which nobody is admitted.
 # FLIGHT_TOKENS: of the step in flight. IS_LONE: the engine has one request in all.
 LEAVE_HEAD, LEAVE_TAIL, N_LEAVING, CLOSED, FLIGHT_TOKENS, IS_LONE = range(56, 62)
-CHAIN_TOP, CHAIN_SPARE = range(62, 64)
-PHASES = 64  # and as many more as a block has tokens
+# DEBT: blocks that decodes with drafts hold less of than the count of all says; NEXT_DEBT: after
+# the step to come.
+CHAIN_TOP, CHAIN_SPARE, DEBT, NEXT_DEBT = range(62, 66)
+PHASES = 72  # and as many more as a block has tokens
 
 # Limits of an engine.
 MAX_TOKENS, MAX_SEQUENCES, N_BLOCKS, BLOCK_BITS, IS_RESERVING, WINDOW, LONG_PREFILL = range(7)
@@ -80,8 +82,9 @@ IS_JUMPING, LAST_INSTANT, CHECKED, GAIN_FRAC, IS_CACHING, IS_PRIORITY, IS_AHEAD 
 # ENDS_BY_EOS: an end is known when the last token is there, not from the requested length.
 # LONE_IS_WHOLE: a long prompt that is alone is not cut. WATERMARK: blocks that an admission leaves
 # free. BARE_FIRST: blocks that hold no text are reused before any that do.
-ENDS_BY_EOS, LONE_IS_WHOLE, WATERMARK, BARE_FIRST = range(14, 18)
-N_LIMITS = 18
+# IS_CHUNKING: prompts may be cut.
+ENDS_BY_EOS, LONE_IS_WHOLE, WATERMARK, BARE_FIRST, IS_CHUNKING = range(14, 19)
+N_LIMITS = 19
 # Of the ring of finishes, so many steps share a word of bits.
 WORD_BITS, WORD_MASK = 5, 31
 # What a bin of time sums up.
