@@ -29,13 +29,14 @@ def test_every_request_is_as_the_engine_served_it(regime: str, version: str, met
 
 @pytest.mark.parametrize("method", ["jump", "step"])
 @pytest.mark.parametrize("name", sorted(DRAFTS))
-def test_draft_tokens_are_scheduled_as_the_engine_does(name: str, method: str):
+def test_drafts_and_stages_are_scheduled_as_the_engine_does(name: str, method: str):
     kept = DRAFTS[name]
     differing = {
         version: n_differing(ours(kept["case"], version, method), answer)
         for version, answer in kept["answers"].items()
     }
-    assert differing == {"0.32.0": 0, "0.15.1": 0}
+    assert differing == dict.fromkeys(differing, 0)
+    assert "0.32.0" in differing
 
 
 def test_the_page_tells_what_the_runs_say():

@@ -261,6 +261,28 @@ def _regimes(g: Draws, n: int) -> dict[str, Callable[[], tuple[Rows, dict[str, A
         "draft tokens, sessions, tight": lambda: made(
             sessions(g, drawn(g, n, 25, 300, 150), 8, 3000), some(1.5, 3), **drafted(g)
         ),
+        "two stages": lambda: made(drawn(g, n, 20, 600, 150), pp=2),
+        "two stages, tight": lambda: made(drawn(g, n, 25, 500, 250), some(1.2, 2, 4), pp=2),
+        "four stages, sessions": lambda: made(
+            sessions(g, drawn(g, n, 25, 300, 120), 12, 4000), some(2, 20), pp=4
+        ),
+        "four stages, tight, no caching": lambda: made(
+            drawn(g, n, 25, 500, 250), some(1.5, 3), pp=4, **off
+        ),
+        "three stages, long prompts": lambda: made(
+            drawn(g, n, 4, 6000, 60), some(2, 8), pp=3, max_batch_tokens=int(some(512, 2048))
+        ),
+        "stages, priority, tight": lambda: made(
+            prioritised(g, drawn(g, n, 25, 500, 200)), some(1.3, 2.5), scheduling="priority",
+            pp=int(some(2, 4)),
+        ),
+        "stages, sequence-bound": lambda: made(
+            drawn(g, n, 60, 200, 20), max_sequences=int(some(1, 3, 8)), pp=int(some(2, 4))
+        ),
+        "stages, long-prefill threshold": lambda: made(
+            sessions(g, drawn(g, n, 12, 1500, 100, 1.5), 8, 3000), some(2, 6),
+            long_prefill_tokens=int(some(100, 512)), pp=2,
+        ),
     }  # fmt: skip
 
 
@@ -270,7 +292,7 @@ def cases(seed: int, n_requests: int) -> dict[str, Case]:
     found: dict[str, Case] = {}
     for regime, make in _regimes(g, n_requests).items():
         rows, limits = make()
-        for mode in MODES:
+        for mode in MODES if limits.get("pp", 1) == 1 else ("sync",):
             found[f"{mode}|{regime}/{seed}"] = {
                 "limits": limits | {"is_ahead": mode != "sync"},
                 "cost": STEP,

@@ -26,6 +26,7 @@ def admission(version: str, case: Case) -> Admission:
         watermark_blocks=int(limits.get("watermark", 0.0) * (limits["n_blocks"] + 1))
         if rules.has_watermark
         else 0,
+        fills_queue=rules.fills_queue,
         chunks_prompts=limits.get("chunks", True),
     )
 
@@ -64,6 +65,7 @@ def ours(case: Case, version: str, method: str = "jump") -> Outcome:
         )},
         admission=admission(version, case),
         drafts=drafts_of(limits),
+        n_stages=limits.get("pp", 1),
     )  # fmt: skip
     text = text_of(case) if limits["caches_prefixes"] else None
     asked = None

@@ -147,11 +147,15 @@ def test_users_who_wait_are_refused_beside_fixed_batches():
     assert "--users" in str(found.exception)
 
 
-@pytest.mark.parametrize(("flag", "n"), [("--pp", 2), ("--dp", 2)])
-def test_stages_and_attention_replicas_are_parts_of_a_replica(flag: str, n: int):
-    found = document(*CHAT, flag, n, "--tp", 2, "--replicas", 2)
-    assert found[flag.strip("-")] == n
-    assert found["replicas"] == 2
-    assert found["n_completed"] == 200
-    layout = next(a for a in found["assumptions"] if a["what"] == "layout")
-    assert layout["value"].startswith("2 engines a replica")
+@pytest.mark.parametrize(
+    ("flag", "what", "told"),
+    [
+        ("--pp", "pipeline stages", "2 batches on the way"),
+        ("--dp", "layout", "2 engines a replica"),
+    ],
+)
+def test_stages_and_attention_replicas_are_parts_of_a_replica(flag: str, what: str, told: str):
+    found = document(*CHAT, flag, 2, "--tp", 2, "--replicas", 2)
+    assert (found[flag.strip("-")], found["replicas"], found["n_completed"]) == (2, 2, 200)
+    layout = next(a for a in found["assumptions"] if a["what"] == what)
+    assert layout["value"].startswith(told)

@@ -90,6 +90,20 @@ class ServingSetup:
     drafts_tokens: bool = False  # a published run that may have used multi-token prediction
     drafts: Drafts | None = None
 
+    @property
+    def n_stages(self) -> int:
+        """Pipeline stages that one scheduler fills, as vLLM's does; 1: a scheduler for each.
+
+        SGLang has a running batch a stage, and ranks that step together are simulated apart.
+        """
+        is_apart = self.engine.name == "sglang" or self.layout.dp > 1 or self.drafts is not None
+        return 1 if is_apart else self.layout.pp
+
+    @property
+    def n_engines(self) -> int:
+        """Schedulers of one replica: one an attention replica, and one a stage where apart."""
+        return self.layout.n_engines // self.n_stages
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepBreakdown:

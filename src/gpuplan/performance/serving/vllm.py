@@ -19,6 +19,9 @@ class VllmVersion(NamedTuple):
     reuses_bare_first: bool  # free blocks without text before the oldest with text
     has_watermark: bool  # a share of blocks can be left free by admissions; 0 by default
     lone_prompt_is_whole: bool  # the limit on long prefills spares a request that is alone
+    # Of stages: the queue is filled before a batch is waited for, with empty ones too. Seen in
+    # 0.32 and not in 0.15; the version between them is not known.
+    fills_queue: bool = False
 
 
 VERSIONS = (
@@ -28,7 +31,7 @@ VERSIONS = (
     VllmVersion((0, 19), True, True, True, False, False, False),
     VllmVersion((0, 23), True, True, True, True, False, False),
     VllmVersion((0, 24), True, True, True, True, True, False),
-    VllmVersion((0, 31), True, True, True, True, True, True),
+    VllmVersion((0, 31), True, True, True, True, True, True, True),
 )
 
 

@@ -86,7 +86,10 @@ def policy_problems(policy: BatchPolicy, limits: EngineLimits | None = None) -> 
         fix = f"use at most {limits.max_sequences}, or raise max_num_seqs"
         found.append(Problem("max batch", f"got {policy.max_batch}", fix))
     if limits is not None and (has_features(limits) or limits.admission.is_ahead):
-        what = "with prefix caching, speculative decoding, priorities, long prefills or async steps"
+        what = (
+            "with prefix caching, speculative decoding, priorities, long prefills, async steps "
+            "or pipeline stages"
+        )
         found.append(Problem("batching", what, "leave them out, or use continuous batching"))
     return found
 

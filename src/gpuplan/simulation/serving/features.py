@@ -14,6 +14,8 @@ from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngines
 from gpuplan.simulation.serving.kernels.prefix.paths import paths_of_blocks, paths_of_groups
 from gpuplan.simulation.serving.kernels.sglang import state as sg
+from gpuplan.simulation.serving.kernels.stages import state as staged
+from gpuplan.simulation.serving.kernels.stages.state import StagedEngines
 
 LINE = 8  # numbers
 SPECULATIVE = "speculative decoding"
@@ -31,6 +33,7 @@ def has_features(limits: EngineLimits, requests: Requests | None = None) -> bool
     """True where the engine does more than serve first come, first served."""
     return bool(
         (requests is not None and _ends_differ(limits, requests))
+        or limits.n_stages > 1
         or limits.caches_prefixes
         or limits.scheduling == "priority"
         or limits.drafts is not None
@@ -57,6 +60,9 @@ def problems_of(limits: EngineLimits) -> list[Problem]:
     if limits.long_prefill_tokens is not None and limits.long_prefill_tokens < 1:
         what = f"got {limits.long_prefill_tokens}"
         found.append(Problem("long prefill", what, "use at least one token, or leave it out"))
+    if limits.n_stages > 1 and (limits.drafts is not None or limits.admission.is_ahead):
+        what = "with speculative decoding, or with async scheduling"
+        found.append(Problem("pipeline stages", what, "not simulated together: leave one out"))
     return found + _draft_problems(limits)
 
 
@@ -121,6 +127,18 @@ def with_features(
     )
 
 
+def with_stages(sim: st.FeaturedEngines, n_stages: int) -> StagedEngines:
+    """The same engines, whose batches go through so many stages; as many are on the way."""
+    n, widest = sim.slot.shape[:2]
+    return StagedEngines(
+        *sim,
+        flight=np.zeros((n, n_stages, staged.N_FLIGHT), dtype=np.int64),
+        peak_s=np.zeros((n, n_stages, 2)),
+        stage=np.zeros((n, n_stages), dtype=np.int64),
+        late=np.zeros((n, n_stages * widest), dtype=np.int64),
+    )
+
+
 def in_lines(n_engines: int, n_rows: int, n_columns: int) -> Ints:
     """Rows, not written yet, that begin where lines of the processor's cache do."""
     size = n_engines * n_rows * n_columns
@@ -134,6 +152,7 @@ def extra_of(requests: Requests, *, is_late: bool, n_before: int = 0) -> Ints:
     extra = np.zeros((len(requests), st.N_EXTRA), dtype=np.int64)
     extra[:, st.PRIORITY] = requests.priority
     extra[:, st.CHILD] = st.NONE
+    extra[:, [st.STALE, st.BRINGS]] = st.NONE
     extra[:, st.NUMBER] = np.arange(n_before, n_before + len(requests))
     asked = requests.max_tokens
     extra[:, st.ENDS_LATE] = np.where(asked < 0, is_late, asked > requests.output_tokens)
@@ -144,7 +163,8 @@ def hits_of(sim: AnyEngines) -> Ints | None:
     """Tokens of each prompt found in the prefix cache; None where engines have no policies."""
     if isinstance(sim, sg.SglangEngines):
         return ints(sim.asked[:, sg.HIT])
-    return ints(sim.extra[:, st.HIT]) if isinstance(sim, st.FeaturedEngines) else None
+    has_cache = isinstance(sim, (st.FeaturedEngines, StagedEngines))
+    return ints(sim.extra[:, st.HIT]) if has_cache else None
 
 
 def _begin(sim: st.Engines, limits: Sequence[EngineLimits]) -> None:

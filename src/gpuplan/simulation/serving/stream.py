@@ -51,7 +51,7 @@ class ServingStream:
         check_fleet(no_requests(), fleet)
         if not can_stream(fleet):
             fix = "run it in memory, or use --no-prefix-caching and --batching continuous"
-            what = "with fixed batches, prefix caching, SGLang, or data-parallel ranks in lockstep"
+            what = "with fixed batches, prefix caching, SGLang, stages, or ranks in lockstep"
             raise one(InputError, "simulate", "--stream", what, fix)
         self._fleet = fleet
         self._max_held = max_held
@@ -234,7 +234,7 @@ class ServingStream:
 def can_stream(fleet: Fleet) -> bool:
     """Fixed batches, lockstep, and a cache that knows all text that came, need the whole run."""
     is_alone = fleet.batching is None and fleet.lockstep is None and not is_sglang(fleet.limits)
-    return is_alone and not fleet.limits.caches_prefixes
+    return is_alone and not fleet.limits.caches_prefixes and fleet.limits.n_stages == 1
 
 
 def _leaving(sim: AnyEngines) -> Ints:

@@ -86,9 +86,9 @@ class EvaluatedDeployment:
 
     @cached_property
     def n_blocks(self) -> int:
-        """KV blocks that one engine can hand out; stages share those of a replica."""
+        """KV blocks that one engine can hand out."""
         if self.scheduler.n_blocks is not None:
-            return self.scheduler.n_blocks // self.setup.layout.pp
+            return self.scheduler.n_blocks // self._n_apart
         # What does not fit is answered as if a little room were left: the caller says so.
         left_bytes = self.memory.cache_bytes
         held_bytes = left_bytes if left_bytes > 0 else float(self.case.cache_bytes)
@@ -98,19 +98,20 @@ class EvaluatedDeployment:
             context_tokens=self.context_tokens,
             block_tokens=self.setup.settings.block_tokens,
         )
-        return n // self.setup.layout.pp
+        return n // self._n_apart
 
     @cached_property
     def limits(self) -> EngineLimits:
         """What the scheduler of one engine may hand out, and what a request loses outside it."""
         setup, asked = self.setup, self.scheduler
-        n_sequences = max(1, self._max_sequences // setup.layout.pp)
+        n_sequences = max(1, self._max_sequences // self._n_apart)
         limits = EngineLimits(
             max_batch_tokens=self._most_tokens(n_sequences),
             max_sequences=n_sequences,
             n_blocks=self.n_blocks,
             block_tokens=setup.settings.block_tokens,
             admission=admission_of(setup, asked, self.n_blocks),
+            n_stages=setup.n_stages,
             long_prefill_tokens=asked.long_prefill_tokens,
             max_context_tokens=setup.model.max_context_tokens,
             caches_prefixes=caches_prefixes(setup, asked),
@@ -123,6 +124,11 @@ class EvaluatedDeployment:
             return limits
         other_tokens = self._own_tokens
         return with_held_prefix(limits, cached_tokens=self.cached_tokens, other_tokens=other_tokens)
+
+    @property
+    def _n_apart(self) -> int:
+        """Stages that have a scheduler, and a share of sequences and cache, of their own."""
+        return self.setup.layout.pp // self.setup.n_stages
 
     @property
     def _own_steps(self) -> StepTimes | None:
@@ -187,7 +193,7 @@ class EvaluatedDeployment:
         return Fleet(
             limits=self.limits,
             table=self.table,
-            n_engines=n_replicas * self.setup.layout.n_engines,
+            n_engines=n_replicas * self.setup.n_engines,
             lockstep=None if self.scheduler.batching else self.lockstep,
             router=router,
             seed=seed,
@@ -199,7 +205,7 @@ class EvaluatedDeployment:
         """Sequences that one replica runs at most: slots or KV cache."""
         limits = self.limits
         held = limits.n_blocks * limits.block_tokens / max(1.0, self._own_tokens)
-        return float(max(1.0, min(limits.max_sequences, held))) * self.setup.layout.n_engines
+        return float(max(1.0, min(limits.max_sequences, held))) * self.setup.n_engines
 
     def token_s(self, n_running: Floats) -> Floats:
         """Mean time per token with so many running and prompts read as they are answered."""

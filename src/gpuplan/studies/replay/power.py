@@ -86,7 +86,7 @@ def joint_power(
     power_w, energies = np.zeros(len(lasts_s)), []
     for setup, doing in parts:
         each_w = _each_w(setup, doing)
-        n_on = doing.engine_s / bin_s * setup.layout.n_accelerators / setup.layout.n_engines
+        n_on = doing.engine_s / bin_s * setup.layout.n_accelerators / setup.n_engines
         power_w += each_w * n_on
         energies.append(_energy(setup, each_w, n_on * lasts_s))
     energy = _total(energies)

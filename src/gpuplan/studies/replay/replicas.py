@@ -271,7 +271,7 @@ def fleet_of(
         shared_tokens=float(requests.prefix_tokens.mean()),
     )
     _check_room(deployment)
-    n_engines = asked.n_replicas * setup.layout.n_engines
+    n_engines = asked.n_replicas * setup.n_engines
     router = asked.router if n_engines > 1 else "round_robin"
     fleet = deployment.fleet(asked.n_replicas, router=router, seed=asked.seed)
     return fleet, [
@@ -323,9 +323,9 @@ def _assumed_policies(
         found.append(_drafting(limits))
     found += assumed_admission(setup, limits.admission, _scheduler(asked))
     found += _alike(limits, requests)
-    if asked.n_replicas * setup.layout.n_engines > 1:
+    if asked.n_replicas * setup.n_engines > 1:
         found += unknowing(asked.router, requests, "--router")
-    n_parts = setup.layout.n_engines
+    n_parts = setup.n_engines
     policy = _scheduler(asked).batching
     if policy is not None:
         value = "prompts padded to the longest, all run until the longest answer is written"
@@ -334,8 +334,14 @@ def _assumed_policies(
         found.append(Assumption(what="fixed batches", value=value, why=why, change=change))
     if n_parts > 1:
         value = f"{n_parts} engines a replica, each with its share of sequences and cache"
-        why = "stages carry several batches at once; data-parallel ranks step together"
+        why = (
+            "data-parallel ranks step together; stages of drafting engines and of SGLang are apart"
+        )
         found.append(Assumption(what="layout", value=value, why=why, change=""))
+    if setup.n_stages > 1:
+        value = f"{setup.n_stages} batches on the way, one scheduler; each stage takes its share"
+        why = "vLLM's queue of batches, without async scheduling"
+        found.append(Assumption(what="pipeline stages", value=value, why=why, change="--pp"))
     return found
 
 

@@ -79,7 +79,7 @@ def smallest_holding(
 ) -> SmallestFleet:
     """The fewest replicas that are not overloaded and keep the objective, found by replaying."""
     stream = _stream(ready, requests, router, slo or SloTargets())._replace(blocks=blocks)
-    n_given = ready.fleet.n_engines // ready.setup.layout.n_engines
+    n_given = ready.fleet.n_engines // ready.setup.n_engines
     return smallest(lambda n: tried(stream, n), stream.slo, n_given=n_given)
 
 
@@ -180,7 +180,7 @@ def _cost_usd(point: FleetTried, useful_s: float, asked: CurveRequest) -> float:
 
 def _stream(ready: PreparedFleet, requests: Requests, router: str, slo: SloTargets) -> Stream:
     layout = ready.setup.layout
-    return Stream(requests, ready.fleet, router, slo, layout.n_accelerators, layout.n_engines)
+    return Stream(requests, ready.fleet, router, slo, layout.n_accelerators, ready.setup.n_engines)
 
 
 def holds(point: FleetTried, slo: SloTargets) -> bool:

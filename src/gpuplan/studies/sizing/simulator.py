@@ -198,7 +198,7 @@ class FleetSimulator:
         )
 
     def _n_replicas(self, outcome: Outcome) -> int:
-        return outcome.n_engines // self.candidate.layout.n_engines
+        return outcome.n_engines // self.prepared.setup.n_engines
 
     @property
     def residence_s(self) -> float:

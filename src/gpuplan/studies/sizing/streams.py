@@ -215,4 +215,4 @@ def _is_full(of: EvaluatedDeployment, outcome: Outcome, rows: Ints) -> bool:
     times, at = outcome.times, outcome.requests.arrive_s[rows]
     span_s = max(float(at[-1] - at[0]), 1e-12)
     in_flight = (len(rows) - 1) / span_s * float(times.e2e_s[rows].mean())
-    return in_flight > of.most_running * outcome.n_engines / of.setup.layout.n_engines
+    return in_flight > of.most_running * outcome.n_engines / of.setup.n_engines

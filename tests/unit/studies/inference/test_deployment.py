@@ -44,13 +44,19 @@ def test_blocks_are_what_the_memory_holds_by_hand():
     assert of.limits.n_blocks == of.n_blocks
 
 
-def test_stages_share_the_blocks_and_sequences_of_a_replica():
+def test_stages_of_a_replica_have_one_scheduler():
     whole, staged = evaluated(setup()), evaluated(setup(layout=ServingLayout(pp=2)))
     limits, of = staged.limits, staged.setup.settings
-    assert limits.max_sequences == of.max_sequences // 2
+    assert (limits.max_sequences, limits.n_stages) == (of.max_sequences, 2)
     # Half of the layers lie on a stage: a block takes half, and fewer weights leave more room.
-    assert 2 * staged.n_blocks > 2 * whole.n_blocks
-    assert staged.fleet(3).n_engines == 6
+    assert staged.n_blocks > 2 * whole.n_blocks
+    assert staged.fleet(3).n_engines == 3
+
+
+def test_stages_of_ranks_that_step_together_are_apart():
+    of = evaluated(setup(layout=ServingLayout(pp=2, dp=2)))
+    assert (of.limits.n_stages, of.fleet(3).n_engines) == (1, 12)
+    assert of.limits.max_sequences == of.setup.settings.max_sequences // 2
 
 
 def test_a_model_without_a_cache_never_runs_out_of_blocks():
@@ -94,7 +100,7 @@ def test_a_cached_prefix_is_held_but_not_read():
 
 def test_blocks_that_are_asked_for_are_taken():
     of = evaluated(setup(layout=ServingLayout(pp=2)), scheduler=EngineRequest(n_blocks=900))
-    assert of.limits.n_blocks == 450
+    assert of.limits.n_blocks == 900
 
 
 def test_slower_steps_leave_less_capacity():

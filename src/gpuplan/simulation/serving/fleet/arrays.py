@@ -11,7 +11,12 @@ from gpuplan.domain.simulation.engine import Fleet
 from gpuplan.domain.simulation.fleet import ElasticFleet
 from gpuplan.domain.traffic.stream import PrefixBlocks, Requests
 from gpuplan.simulation.serving.arrays import engine_state
-from gpuplan.simulation.serving.features import has_features, in_lines, with_features
+from gpuplan.simulation.serving.features import (
+    has_features,
+    in_lines,
+    with_features,
+    with_stages,
+)
 from gpuplan.simulation.serving.fleet.pools import (
     LONGEST,
     most_ticks,
@@ -91,7 +96,8 @@ def engines_of(jobs: Jobs, fleet: ElasticFleet, *, bin_s: float, method: str) ->
     if is_sglang(limits[0]):
         return with_sglang(engines, jobs.requests, limits, blocks=jobs.blocks)
     if any(has_features(one, jobs.requests) for one in limits):
-        return with_features(engines, jobs.requests, limits, blocks=jobs.blocks, seed=fleet.seed)
+        found = with_features(engines, jobs.requests, limits, blocks=jobs.blocks, seed=fleet.seed)
+        return with_stages(found, limits[0].n_stages) if limits[0].n_stages > 1 else found
     return engines
 
 

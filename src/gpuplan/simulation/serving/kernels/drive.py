@@ -1,4 +1,7 @@
-"""An engine by its scheduler: vLLM's or SGLang's, chosen by its type while a kernel is compiled."""
+"""An engine by its scheduler, chosen by its type while a kernel is compiled.
+
+vLLM's, vLLM's with pipeline stages, or SGLang's.
+"""
 
 from collections.abc import Callable
 from functools import wraps
@@ -10,23 +13,30 @@ from gpuplan.simulation.serving.kernels.jit.compiled import by_type
 from gpuplan.simulation.serving.kernels.sglang import loop as sglang_loop
 from gpuplan.simulation.serving.kernels.sglang import removal as sglang_removal
 from gpuplan.simulation.serving.kernels.sglang.state import SglangEngine, SglangEngines
+from gpuplan.simulation.serving.kernels.stages import loop as staged_loop
+from gpuplan.simulation.serving.kernels.stages.state import StagedEngine, StagedEngines
 
 Rest = TypeVarTuple("Rest")
 R = TypeVar("R")
-SGLANG = (SglangEngine, SglangEngines)
+SGLANG, STAGED = (SglangEngine, SglangEngines), (StagedEngine, StagedEngines)
 
 
-def _either(
-    vllm: Callable[[Any, *Rest], R], sglang: Callable[[Any, *Rest], R]
+def _any_of(
+    vllm: Callable[[Any, *Rest], R],
+    staged: Callable[[Any, *Rest], R],
+    sglang: Callable[[Any, *Rest], R],
 ) -> Callable[[Any, *Rest], R]:
     """What the engine's own scheduler does."""
-    one, other = (getattr(f, "py_func", f) for f in (vllm, sglang))
+    plain, stages, other = (getattr(f, "py_func", f) for f in (vllm, staged, sglang))
 
-    @wraps(one)
+    def kind(of: type) -> Callable[[Any, *Rest], R]:
+        return other if of in SGLANG else stages if of in STAGED else plain
+
+    @wraps(plain)
     def chosen(e: Any, /, *rest: *Rest) -> R:
-        return (other if isinstance(e, SGLANG) else one)(e, *rest)
+        return kind(type(e))(e, *rest)
 
-    by_type(chosen, lambda e: other if e.instance_class in SGLANG else one)
+    by_type(chosen, lambda e: kind(e.instance_class))
     return chosen
 
 
@@ -65,8 +75,40 @@ def _sglang_engine(all_: AnyEngines, r: int) -> AnyEngine:
     )
 
 
-one_engine = _either(_vllm_engine, _sglang_engine)
-advance = _either(loop.advance, sglang_loop.advance)
-abort = _either(removal.abort, sglang_removal.abort)
-spend = _either(removal.spend, sglang_removal.spend)
-empty = _either(removal.empty, sglang_removal.empty)
+def _staged_engine(all_: AnyEngines, r: int) -> AnyEngine:
+    p = all_.pool[r]
+    return StagedEngine(
+        all_.scalar[r],
+        all_.slot[r],
+        all_.ring[r],
+        all_.word[r],
+        all_.bins[r],
+        all_.flight_s[r],
+        all_.request,
+        all_.limit[p],
+        all_.lines[p],
+        all_.slopes[p],
+        all_.tokens_s[p],
+        all_.rows_s[p],
+        all_.mix[p],
+        all_.extra,
+        all_.path_first,
+        all_.path,
+        all_.bucket[r],
+        all_.entry[r],
+        all_.extent[r],
+        all_.chain[r],
+        all_.found,
+        all_.gained[p],
+        all_.flight[r],
+        all_.peak_s[r],
+        all_.stage[r],
+        all_.late[r],
+    )
+
+
+one_engine = _any_of(_vllm_engine, _staged_engine, _sglang_engine)
+advance = _any_of(loop.advance, staged_loop.advance, sglang_loop.advance)
+abort = _any_of(removal.abort, staged_loop.abort, sglang_removal.abort)
+spend = _any_of(removal.spend, staged_loop.spend, sglang_removal.spend)
+empty = _any_of(removal.empty, staged_loop.empty, sglang_removal.empty)

@@ -16,10 +16,11 @@ from gpuplan.simulation.serving.kernels.engine.state import (
     FeaturedEngines,
 )
 from gpuplan.simulation.serving.kernels.jit.compiled import by_type
+from gpuplan.simulation.serving.kernels.stages.state import StagedEngine, StagedEngines
 
 Rest = TypeVarTuple("Rest")
 R = TypeVar("R")
-FEATURED = (FeaturedEngine, FeaturedEngines)
+FEATURED = (FeaturedEngine, FeaturedEngines, StagedEngine, StagedEngines)
 
 
 def policy(

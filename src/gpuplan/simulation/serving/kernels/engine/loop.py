@@ -192,7 +192,7 @@ def has_no_prompt(e: AnyEngine) -> bool:
 
 
 @part
-def _is_idle(e: AnyEngine) -> bool:
+def is_idle(e: AnyEngine) -> bool:
     """Nothing runs and nobody is in the queue; an engine that runs nothing sleeps until then."""
     s = e.scalar
     head = s[st.WAIT_HEAD]
@@ -219,7 +219,7 @@ def advance(e: AnyEngine, until: int) -> int:
             complete(e)
         see_arrivals(e)
         wake(e)
-        if _is_idle(e):
+        if is_idle(e):
             return st.FOREVER
         if s[st.NOW] >= until:
             return int(s[st.NOW])

@@ -24,7 +24,7 @@ def forget_work(request: Ints, i: int) -> None:
 
 
 @part
-def _running_slot(e: AnyEngine, i: int) -> int:
+def running_slot(e: AnyEngine, i: int) -> int:
     """The request's slot; NONE where it does not run."""
     v = e.scalar[st.HEAD]
     while v >= 0 and e.slot[v, st.ID] != i:
@@ -51,7 +51,7 @@ def _drop_running(e: AnyEngine, v: int) -> None:
 @rare
 def abort(e: AnyEngine, i: int) -> None:
     """The request leaves between two steps, wherever it is; whoever waits may now fit."""
-    v = _running_slot(e, i)
+    v = running_slot(e, i)
     if v >= 0:
         _drop_running(e, v)
     else:

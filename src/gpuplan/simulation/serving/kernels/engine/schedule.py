@@ -58,7 +58,7 @@ def _share_of_budget(_: AnyEngine, n_left: int, budget: int) -> int:
 
 
 @policy(otherwise=_share_of_budget)
-def _share(e: AnyEngine, n_left: int, budget: int) -> int:
+def share(e: AnyEngine, n_left: int, budget: int) -> int:
     """Tokens of one prompt in this step."""
     longest = e.limit[st.LONG_PREFILL]
     if 0 < longest < n_left and not e.scalar[st.IS_LONE]:
@@ -67,7 +67,7 @@ def _share(e: AnyEngine, n_left: int, budget: int) -> int:
 
 
 @part
-def _count_prompt(e: AnyEngine, done: int, chunk: int, n_tokens: int, sign: int) -> None:
+def count_prompt(e: AnyEngine, done: int, chunk: int, n_tokens: int, sign: int) -> None:
     """What a chunk of a prompt of so many tokens adds to the step, or takes from it again."""
     s = e.scalar
     s[st.PREFILL_TOKENS] += sign * chunk
@@ -85,7 +85,7 @@ def _prefill(e: AnyEngine, v: int, progress: tuple[int, int, int], n_new_blocks:
     done, chunk, n_tokens = progress
     take(e, n_new_blocks)
     e.slot[v, st.CHUNK] = chunk
-    _count_prompt(e, done, chunk, n_tokens, st.ONE)
+    count_prompt(e, done, chunk, n_tokens, st.ONE)
     enter(e, v, done + chunk)
     if e.scalar[st.MARK] < 0:
         e.scalar[st.MARK] = v
@@ -126,7 +126,7 @@ def _preempt(e: AnyEngine, v: int) -> int:
         refund = slot[v, st.CHUNK]
         n_seen, n_tokens = done + refund, n_total(e.request, i)
         n = n_blocks(e.limit, n_seen)
-        _count_prompt(e, done, refund, n_tokens, st.MINUS_ONE)
+        count_prompt(e, done, refund, n_tokens, st.MINUS_ONE)
         s[st.N_PARTIALS] -= 1
     else:
         is_scheduled = _is_scheduled(e, v)
@@ -166,7 +166,7 @@ def _wanted(e: AnyEngine, v: int, budget: int) -> tuple[int, int]:
     i, done = e.slot[v, st.ID], e.slot[v, st.DONE]
     if done >= 0:
         n_tokens = n_total(e.request, i)
-        n_new = _share(e, n_tokens - done, budget)
+        n_new = share(e, n_tokens - done, budget)
         return n_new, int(n_blocks(e.limit, done + n_new) - n_blocks(e.limit, done))
     return n_drafts(e) + 1, int(n_held_next(e, v) - n_held(e, v))
 
@@ -258,7 +258,7 @@ def _admit(e: AnyEngine, budget: int) -> None:
         n_tokens, given = n_total(e.request, i), e.request[i, st.GIVEN]
         hit, n_free, is_growing = (0, 0, False) if given > 0 else find(e, i, n_tokens)
         done = given if given > 0 else hit << e.limit[st.BLOCK_BITS]
-        chunk = _share(e, n_tokens - done, budget)
+        chunk = share(e, n_tokens - done, budget)
         if chunk == budget and done + chunk < n_tokens and not e.limit[st.IS_CHUNKING]:
             return
         room = n_blocks(e.limit, done + chunk)
@@ -293,7 +293,7 @@ def _is_never_lone(_: AnyEngine) -> bool:
 
 
 @policy(otherwise=_is_never_lone)
-def _is_lone(e: AnyEngine) -> bool:
+def is_lone(e: AnyEngine) -> bool:
     """The engine has one request in all, and leaves a long prompt that is alone whole."""
     if not e.limit[st.LONE_IS_WHOLE] or e.scalar[st.N_RUNNING] > 1:
         return False
@@ -312,7 +312,7 @@ def _draw_up(e: AnyEngine) -> None:
     s = e.scalar
     s[st.MARK] = s[st.PARKED] = st.NONE
     s[st.PREFILL_TOKENS] = s[st.PREFILL_PAIRS] = s[st.N_ENDED] = 0
-    s[st.IS_LONE] = _is_lone(e)
+    s[st.IS_LONE] = is_lone(e)
     n_before = s[st.N_PREEMPTIONS]
     budget = _go_on(e)
     s[st.BLOCKED] = 0

@@ -34,8 +34,10 @@ ARRIVE, INPUT, OUTPUT, MADE, START, FIRST, END, PREEMPTED, NEXT_WAITING, GIVEN =
 N_REQUEST = 10
 # Further columns where engines have policies. NUMBER: in order of arrival; rows of a stream are
 # used again. HIT: tokens found in the prefix cache. ENDS_LATE: by EOS, before the length asked for.
-PRIORITY, CHILD, HIT, NUMBER, ENDS_LATE = range(5)
-N_EXTRA = 5
+# Of stages: the last batch that had tokens of it when it was preempted, and the one that BRINGS a
+# token still.
+PRIORITY, CHILD, HIT, NUMBER, ENDS_LATE, STALE, BRINGS = range(7)
+N_EXTRA = 7
 
 # Columns of a slot: a request that runs. A decode has OFFSET + the engine's position tokens and
 # DONE is NONE; of a prompt, DONE tokens are computed and CHUNK more are in this step. Who has the
@@ -74,6 +76,8 @@ LEAVE_HEAD, LEAVE_TAIL, N_LEAVING, CLOSED, FLIGHT_TOKENS, IS_LONE = range(56, 62
 # DEBT: blocks that decodes with drafts hold less of than the count of all says; NEXT_DEBT: after
 # the step to come.
 CHAIN_TOP, CHAIN_SPARE, DEBT, NEXT_DEBT = range(62, 66)
+# Of stages: preempted requests with a token on the way; no further batch can begin.
+N_LATE, IS_FULL = range(66, 68)
 PHASES = 72  # and as many more as a block has tokens
 
 # Limits of an engine.
@@ -82,9 +86,9 @@ IS_JUMPING, LAST_INSTANT, CHECKED, GAIN_FRAC, IS_CACHING, IS_PRIORITY, IS_AHEAD 
 # ENDS_BY_EOS: an end is known when the last token is there, not from the requested length.
 # LONE_IS_WHOLE: a long prompt that is alone is not cut. WATERMARK: blocks that an admission leaves
 # free. BARE_FIRST: blocks that hold no text are reused before any that do.
-# IS_CHUNKING: prompts may be cut.
-ENDS_BY_EOS, LONE_IS_WHOLE, WATERMARK, BARE_FIRST, IS_CHUNKING = range(14, 19)
-N_LIMITS = 19
+# IS_CHUNKING: prompts may be cut. FILLS_QUEUE: batches of stages are drawn up until it is full.
+ENDS_BY_EOS, LONE_IS_WHOLE, WATERMARK, BARE_FIRST, IS_CHUNKING, FILLS_QUEUE = range(14, 20)
+N_LIMITS = 20
 # Of the ring of finishes, so many steps share a word of bits.
 WORD_BITS, WORD_MASK = 5, 31
 # What a bin of time sums up.

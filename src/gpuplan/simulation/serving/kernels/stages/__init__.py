@@ -1,0 +1,1 @@
+"""Pipeline stages of one engine: several batches on the way, as in vLLM's queue."""

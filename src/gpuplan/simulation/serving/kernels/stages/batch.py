@@ -1,0 +1,193 @@
+"""One batch of an engine with stages: vLLM V1's scheduler while others are on the way.
+
+Who has a token on the way is passed over; a prompt goes on with its next chunk. Who is preempted
+meanwhile gets that token still, and is not admitted again before all its batches have come back
+[vLLM-V1-scheduler].
+"""
+
+from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.lists import (
+    link_running,
+    n_blocks,
+    n_total,
+    unlink_running,
+)
+from gpuplan.simulation.serving.kernels.engine.queue import (
+    give_up_place,
+    leave_queue,
+    next_to_admit,
+    queue_again,
+    victim,
+)
+from gpuplan.simulation.serving.kernels.engine.schedule import count_prompt, is_lone, share
+from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
+from gpuplan.simulation.serving.kernels.jit.compiled import part
+from gpuplan.simulation.serving.kernels.prefix.cache import (
+    count_hit,
+    enter,
+    find,
+    give_back,
+    hold,
+    take,
+)
+from gpuplan.simulation.serving.kernels.stages import state as sg
+
+
+@part
+def oldest(e: AnyEngine) -> int:
+    """The number of the first batch that has not come back."""
+    return int(e.scalar[st.TICK] - e.scalar[st.IN_FLIGHT])
+
+
+@part
+def _count(e: AnyEngine, v: int, n_tokens: int, sign: int) -> None:
+    """What the slot's tokens add to the batch, or take from it again."""
+    s, slot = e.scalar, e.slot[v]
+    if slot[sg.IS_DECODING]:
+        s[st.N_DECODES] += sign
+        s[st.CONTEXT] += sign * n_tokens
+    else:
+        chunk = slot[st.CHUNK]
+        count_prompt(e, slot[st.DONE] - chunk, chunk, n_tokens, sign)
+
+
+@part
+def _schedule(e: AnyEngine, v: int, n_new: int, n_new_blocks: int) -> None:
+    """So many tokens of the slot are in the batch."""
+    tick, slot = e.scalar[st.TICK], e.slot[v]
+    n_tokens = n_total(e.request, slot[st.ID])
+    take(e, n_new_blocks)
+    slot[st.DONE] += n_new
+    slot[st.CHUNK] = n_new
+    slot[sg.LAST_BEFORE], slot[st.STAMP] = slot[st.STAMP], tick
+    _count(e, v, n_tokens, st.ONE)
+    if slot[st.DONE] == n_tokens:
+        slot[sg.AWAITED] = tick
+    enter(e, v, slot[st.DONE])
+
+
+@part
+def _preempt(e: AnyEngine, v: int) -> int:
+    """The slot's request loses its blocks and waits; the tokens of this batch that it had."""
+    s, slot, refund = e.scalar, e.slot[v], 0
+    i, last, awaited, n_seen = slot[st.ID], slot[st.STAMP], slot[sg.AWAITED], slot[st.DONE]
+    if last == s[st.TICK]:
+        refund, last = slot[st.CHUNK], slot[sg.LAST_BEFORE]
+        awaited = st.NONE
+        _count(e, v, n_total(e.request, i), st.MINUS_ONE)
+    e.extra[i, st.STALE] = last
+    if awaited >= 0:
+        e.extra[i, st.BRINGS] = awaited
+        e.late[s[st.N_LATE]] = i
+        s[st.N_LATE] += 1
+    give_back(e, v, n_blocks(e.limit, n_seen), n_seen)
+    unlink_running(e.scalar, e.slot, v)
+    queue_again(e, i)
+    e.request[i, st.PREEMPTED] += 1
+    e.request[i, st.GIVEN] = 0
+    s[st.N_PREEMPTIONS] += 1
+    return int(refund)
+
+
+@part
+def _go_on(e: AnyEngine) -> int:
+    """What runs and waits for nothing gets tokens and blocks in order; the budget left."""
+    s, slot, budget, v = e.scalar, e.slot, e.limit[st.MAX_TOKENS], e.scalar[st.HEAD]
+    while v >= 0 and budget > 0:
+        done = slot[v, st.DONE]
+        n_new = share(e, n_total(e.request, slot[v, st.ID]) - done, budget)
+        if n_new > 0:
+            more = n_blocks(e.limit, done + n_new) - n_blocks(e.limit, done)
+            while more > s[st.FREE]:
+                worst = victim(e)
+                budget += _preempt(e, worst)
+                if worst == v:
+                    return int(budget)
+            _schedule(e, v, n_new, more)
+            budget -= n_new
+        v = slot[v, st.AFTER]
+    return int(budget)
+
+
+@part
+def _next_ready(e: AnyEngine) -> int:
+    """Who is admitted next of those with nothing on the way; NONE: nobody. First come only."""
+    i = next_to_admit(e)
+    while i >= 0 and e.extra[i, st.STALE] >= oldest(e):
+        i = e.request[i, st.NEXT_WAITING]
+    if i >= 0 and e.request[i, st.ARRIVE] > e.scalar[st.KNOWN]:
+        return st.NONE
+    return int(i)
+
+
+@part
+def _put_aside(e: AnyEngine, kept: int) -> int:
+    """Of a queue by priority, those with something on the way; a chain of them."""
+    i = next_to_admit(e)
+    while i >= 0 and e.extra[i, st.STALE] >= oldest(e):
+        leave_queue(e)
+        e.request[i, st.NEXT_WAITING] = kept
+        kept = i
+        i = next_to_admit(e)
+    return int(kept)
+
+
+@part
+def _seat(e: AnyEngine, i: int, done: int, hit: int) -> int:
+    """The request runs; so many of its tokens, and of its blocks, are there already."""
+    if e.limit[st.IS_PRIORITY]:
+        leave_queue(e)
+    else:
+        give_up_place(e, i)
+    v = link_running(e.scalar, e.slot, i)
+    slot = e.slot[v]
+    slot[st.DONE], slot[st.CHUNK], slot[sg.IS_DECODING], slot[sg.AWAITED] = done, 0, 0, st.NONE
+    if e.request[i, st.START] < 0:
+        e.request[i, st.START] = e.scalar[st.NOW]
+        count_hit(e, i, done, n_total(e.request, i))
+    hold(e, v, hit)
+    return v
+
+
+@part
+def _admit_next(e: AnyEngine, budget: int) -> int:
+    """The next waiting request joins; tokens of it in this batch, 0 where it cannot."""
+    s, i = e.scalar, _next_ready(e)
+    if i < 0 or s[st.N_RUNNING] == e.limit[st.MAX_SEQUENCES]:
+        return 0
+    n_tokens, given = n_total(e.request, i), e.request[i, st.GIVEN]
+    hit, n_free, _ = (0, 0, False) if given > 0 else find(e, i, n_tokens)
+    done = given if given > 0 else hit << e.limit[st.BLOCK_BITS]
+    chunk = share(e, n_tokens - done, budget)
+    if chunk == budget and done + chunk < n_tokens and not e.limit[st.IS_CHUNKING]:
+        return 0
+    room = n_blocks(e.limit, done + chunk)
+    must_fit = n_blocks(e.limit, n_tokens) if e.limit[st.IS_RESERVING] else room
+    must_fit += e.limit[st.WATERMARK] if s[st.N_RUNNING] > 0 else 0
+    if must_fit - hit + n_free > s[st.FREE]:
+        return 0
+    _schedule(e, _seat(e, i, done, hit), chunk, room - hit)
+    return int(chunk)
+
+
+@part
+def draw_up(e: AnyEngine) -> int:
+    """Tokens of the next batch: what runs goes on, and who waits joins."""
+    s, kept = e.scalar, st.MINUS_ONE
+    s[st.PREFILL_TOKENS] = s[st.PREFILL_PAIRS] = s[st.N_ENDED] = s[st.N_DECODES] = 0
+    s[st.CONTEXT] = 0
+    s[st.IS_LONE] = is_lone(e)
+    n_before = s[st.N_PREEMPTIONS]
+    budget = _go_on(e)
+    is_open = s[st.N_PREEMPTIONS] == n_before
+    while is_open and budget > 0:
+        if e.limit[st.IS_PRIORITY]:
+            kept = _put_aside(e, kept)
+        chunk = _admit_next(e, budget)
+        is_open = chunk > 0
+        budget -= chunk
+    while kept >= 0:
+        following = e.request[kept, st.NEXT_WAITING]
+        queue_again(e, kept)
+        kept = following
+    return int(s[st.PREFILL_TOKENS] + s[st.N_DECODES])

@@ -1,0 +1,82 @@
+"""State of engines with pipeline stages: columns beyond those of engines with policies.
+
+Batches are numbered as they begin: `st.TICK` is the next one, of which `st.IN_FLIGHT` before it are
+on the way. Every slot is a prompt to the end: `st.DONE` tokens of it have been scheduled.
+"""
+
+from typing import NamedTuple
+
+from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.state import Floats, Ints
+
+# Columns of a slot, which has no use for those of the same number. IS_DECODING: it has had a token
+# since it was admitted. AWAITED: the batch that brings its next one. LAST_BEFORE: the batch before
+# the last (`st.STAMP`) that has tokens of it.
+IS_DECODING, LAST_BEFORE, AWAITED = st.FINISH, st.PEER_BEFORE, st.PEER_AFTER
+
+# Columns of a batch on the way.
+END, N_TOKENS = range(2)
+N_FLIGHT = 2
+
+
+class StagedEngines(NamedTuple):
+    """Engines with stages; the first fields as in `FeaturedEngines`."""
+
+    scalar: Ints
+    slot: Ints
+    ring: Ints
+    word: Ints
+    bins: Floats
+    flight_s: Floats
+    request: Ints
+    pool: Ints
+    limit: Ints
+    lines: Ints
+    slopes: Ints
+    tokens_s: Floats
+    rows_s: Floats
+    mix: Floats
+    extra: Ints
+    path_first: Ints
+    path: Ints
+    bucket: Ints
+    entry: Ints
+    extent: Ints
+    chain: Ints
+    found: Ints
+    gained: Ints
+    flight: Ints  # (engines, batches, N_FLIGHT)
+    peak_s: Floats  # (engines, batches, 2): arithmetic and memory at their peaks
+    stage: Ints  # (engines, stages): when each is free
+    late: Ints  # (engines, batches x sequences): preempted, with a token on the way
+
+
+class StagedEngine(NamedTuple):
+    """One engine with stages: its rows, its pool's tables, and what all share."""
+
+    scalar: Ints
+    slot: Ints
+    ring: Ints
+    word: Ints
+    bins: Floats
+    flight_s: Floats
+    request: Ints
+    limit: Ints
+    lines: Ints
+    slopes: Ints
+    tokens_s: Floats
+    rows_s: Floats
+    mix: Floats
+    extra: Ints
+    path_first: Ints
+    path: Ints
+    bucket: Ints
+    entry: Ints
+    extent: Ints
+    chain: Ints
+    found: Ints
+    gained: Ints
+    flight: Ints
+    peak_s: Floats
+    stage: Ints
+    late: Ints

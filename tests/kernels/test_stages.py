@@ -1,0 +1,75 @@
+"""Pipeline stages: one scheduler, a batch a stage on the way; recorded runs: tests/oracles."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gpuplan.domain.inference.performance import Drafts
+from gpuplan.domain.simulation.engine import Admission, EngineLimits, Fleet
+from gpuplan.domain.simulation.fleet import ElasticFleet, Pool, PoolSize, Router
+from gpuplan.domain.traffic.stream import requests_of
+from gpuplan.errors import InputError
+from gpuplan.simulation.serving.fleet.run import simulate_fleet
+from gpuplan.simulation.serving.run import simulate_serving
+from gpuplan.simulation.serving.stream import can_stream
+from kernels.cases import constant_table, stream_of
+
+STEP_S = 0.01
+
+
+def staged(n_stages: int, **changes: object) -> Fleet:
+    values = {"max_batch_tokens": 64, "max_sequences": 8, "n_blocks": 40, "block_tokens": 16}
+    limits = EngineLimits(**(values | {"n_stages": n_stages} | changes))  # type: ignore[arg-type]
+    table = constant_table(STEP_S, max_tokens=64, max_sequences=8)
+    return Fleet(limits=limits, table=table)
+
+
+def test_a_lone_request_gains_nothing_by_stages():
+    requests = requests_of([0.0], [30], [12])
+    found = simulate_serving(requests, staged(4))
+    assert found.times.ttft_s[0] == pytest.approx(STEP_S)
+    assert found.times.e2e_s[0] == pytest.approx(12 * STEP_S)
+
+
+def test_chunks_of_a_prompt_follow_each_other_through_the_stages():
+    """Three chunks over two stages: the last ends when five half steps have gone by."""
+    requests = requests_of([0.0], [192], [1])
+    found = simulate_serving(requests, staged(2))
+    assert found.times.ttft_s[0] == pytest.approx(STEP_S + 2 * STEP_S / 2)
+
+
+def test_prompts_that_fill_a_batch_each_decode_half_a_step_after_one_another():
+    """In one stage the second prompt shares two steps with a decode of the first."""
+    requests = requests_of([0.0, 0.0], [64, 64], [50, 50])
+    one, two = (simulate_serving(requests, staged(n)).times.e2e_s for n in (1, 2))
+    assert one.tolist() == pytest.approx([50 * STEP_S, 52 * STEP_S])
+    assert two.tolist() == pytest.approx([50 * STEP_S, 50.5 * STEP_S])
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_fleet_of_one_is_the_engine_itself(seed: int):
+    draw = np.random.default_rng(seed)
+    requests = stream_of(draw, 40)
+    n_blocks = 2 + int((requests.input_tokens + requests.output_tokens).max()) // 16 * 2
+    fleet = staged(3, n_blocks=n_blocks, caches_prefixes=bool(seed % 2))
+    size = PoolSize(n_first=1)
+    pool = Pool(name="one", limits=fleet.limits, table=fleet.table, size=size)
+    alone = simulate_serving(requests, fleet)
+    found = simulate_fleet(requests, ElasticFleet(pools=(pool,), router=Router(rule="round_robin")))
+    assert found.outcome.times.e2e_s.tolist() == pytest.approx(alone.times.e2e_s.tolist())
+    assert alone.totals.n_free_blocks == n_blocks
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"admission": Admission(is_ahead=True)}, {"drafts": Drafts(n_tokens=2, acceptance_frac=0.5)}],
+)
+def test_what_is_not_simulated_with_stages_is_refused(changes: dict[str, object]):
+    with pytest.raises(InputError, match="pipeline stages"):
+        simulate_serving(requests_of([0.0], [5], [5]), staged(2, **changes))
+
+
+def test_stages_are_not_streamed():
+    assert can_stream(staged(1))
+    assert not can_stream(replace(staged(1), limits=staged(2).limits))
