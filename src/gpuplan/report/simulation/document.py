@@ -204,7 +204,7 @@ def _serving(found: Served) -> Document:
         **pick(setup, model="model.name", accelerator="accelerator.id"),
         **pick(setup.layout, "tp", "pp", "dp", "ep"),
         "lora": _lora(setup.load.adapters),
-        "replicas": found.fleet.n_engines // setup.layout.n_engines,
+        "replicas": found.fleet.n_engines // setup.n_engines,
         "batching": _policy(found.fleet.batching),
         "router": found.fleet.router if found.fleet.n_engines > 1 else None,
         "weights_precision": precision_name(setup.storage),

@@ -80,7 +80,7 @@ def _deployment(found: Run) -> str:
         forecast = found.forecast
         return f"{forecast.name} on {found.servers.n_engines} × {forecast.accelerator.name}"
     setup = found.setup
-    n = found.fleet.n_engines // setup.layout.n_engines
+    n = found.fleet.n_engines // setup.n_engines
     return (
         f"{setup.model.name} ({precision_name(setup.storage)}) on {n} × "
         f"{setup.layout.n_accelerators} {setup.accelerator.name}, "
