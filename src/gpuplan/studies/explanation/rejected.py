@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from math import inf
 
+from gpuplan.domain.model.precision import format_named
 from gpuplan.domain.plan.answer import Rejected
 from gpuplan.domain.plan.candidate import Rejection
 from gpuplan.domain.plan.selection import Conflict, SelectionProblem
@@ -138,13 +139,20 @@ def narrower_lines(
         return
     spend = next(limit.most for limit in problem.limits if limit.name == BUDGET)
     most = spend / (problem.horizon.period_s / MONTH)
-    for fleet in sizings[0].compared:
-        hourly = price(fleet.candidate, fleet.n_replicas)
-        if fleet.candidate.is_quantized_below and hourly is not None:
-            usd = hourly * HOURS_PER_MONTH
-            if usd <= most:
-                yield f"{_beside(fleet)}; ${usd:,.0f}/month"
-                return
+    hourly = [(each, price(each.candidate, each.n_replicas)) for each in sizings[0].compared]
+    kept = [
+        (each, usd * HOURS_PER_MONTH)
+        for each, usd in hourly
+        if each.candidate.is_quantized_below and usd and usd * HOURS_PER_MONTH <= most
+    ]
+    # The widest weights first: the least that quality is asked to give.
+    for fleet, usd in sorted(kept, key=lambda row: (-_width(row[0]), row[1]))[:1]:
+        yield f"{_beside(fleet)}; ${usd:,.0f}/month"
+
+
+def _width(fleet: Sized) -> float:
+    form = format_named(fleet.candidate.precision)
+    return form.element_bytes if form else 0.0
 
 
 def conflict_lines(

@@ -210,3 +210,14 @@ def test_experts_over_servers_are_tried_where_one_server_is_full_of_weights():
 
     assert (16, 16) in layouts({"h200-sxm": (400e9,)})
     assert (16, 16) not in layouts({})
+
+
+def test_a_format_of_the_same_width_is_not_called_narrower():
+    [workload] = CHAT.workloads
+    workload = replace(workload, model=ModelRef(name="DeepSeek-R1"), precisions=())
+    policy = replace(CHAT.policy, accelerators=Choice(allowed=("H200",)))
+    scenario = replace(CHAT, workloads=(workload,), policy=policy)
+    pruned, _ = candidates_of(task_of(workload, scenario, CONTEXT))
+    seen = {each.precision for each in (*pruned.kept, *(r.candidate for r in pruned.rejected))}
+    assert "fp8-block" in seen
+    assert "fp8" not in seen

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fakes.fleets import curve, demand
+from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.ranges import Range, exactly
 from gpuplan.studies.planning.billed import BilledLoads
 from gpuplan.studies.planning.curves import cost_usd_per_month, load_crossovers, winners
@@ -13,6 +14,7 @@ from gpuplan.studies.uncertainty.samples import (
     mean_growth,
     uncertainty_of,
     whole_uncertainty,
+    with_runs_beside,
 )
 
 
@@ -169,3 +171,18 @@ def test_a_kind_that_rises_alone_may_lose_its_place():
     alone = rows["a alone rises by 20 %"]
     assert alone.best_fleet == "b"
     assert alone.best_usd_per_month == pytest.approx(11 * 730)
+
+
+def test_runs_beside_add_their_own_range_and_move_with_nothing_else():
+    alone = found([curve("a", 1.0, 1.0)])
+    runs = Estimate(value=100.0, low=80.0, high=150.0, tier="estimated")
+    both = with_runs_beside(alone, runs)
+    cost, before = both.cost_usd_per_month, alone.cost_usd_per_month
+    assert cost.value == pytest.approx(before.value + 100)
+    assert (cost.low, cost.high) == pytest.approx((before.low + 80, before.high + 150))
+    for bar, known in zip(both.tornado, alone.tornado, strict=True):
+        width = bar.high_usd_per_month - bar.low_usd_per_month
+        assert width == pytest.approx(known.high_usd_per_month - known.low_usd_per_month)
+    stay = next(row for row in both.prices if row.name == "prices stay")
+    assert stay.usd_per_month == pytest.approx(cost.value)
+    assert both.kept_frac == alone.kept_frac
