@@ -14,6 +14,7 @@ from gpuplan.domain.simulation.simulation import SimulateRequest
 from gpuplan.errors import InputError, Problem, one
 from gpuplan.inputs.step_times import read_step_times
 from gpuplan.simulation.serving.statistics import statistics_of
+from gpuplan.studies.inference.admission import SGLANG
 
 MOST_REPLICAS = 65_536
 LEAST_BIN_S = 0.001
@@ -74,8 +75,9 @@ def with_steps_read(asked: SimulateRequest) -> SimulateRequest:
     replica = None if scheduler is None else scheduler.replica
     if scheduler is None or replica is None or replica.steps is None:
         return asked
-    if replica.pp * replica.dp > 1 or scheduler.batching is not None:
-        what = "with --pp, --dp, or static or dynamic batching"
+    is_apart = replica.pp > 1 and asked.engine == SGLANG
+    if replica.dp > 1 or is_apart or scheduler.batching is not None:
+        what = "with --dp, SGLang's stages, or static or dynamic batching"
         raise one(InputError, "simulate", "--step-time", what, "time one engine without them")
     if not isinstance(replica.steps, str):
         return asked
