@@ -15,7 +15,7 @@ from gpuplan.catalog.place_names import find_cloud
 from gpuplan.catalog.regions import find_region
 from gpuplan.errors import InputError
 
-# The third was scored before its rules were mended (233 of 273), the last after (113 of 115).
+# The third was scored before the rules were mended (233 of 273), the last after (113 of 115).
 TABLES = ("typed.csv", "typed_again.csv", "typed_blind.csv", "typed_held.csv")
 WANTED_FRAC = 0.95
 FINDERS = {
