@@ -149,7 +149,7 @@ def test_a_query_to_a_reranker_is_answered_when_all_its_passages_are_scored():
 def test_many_servers_are_pools_and_take_about_in_proportion():
     few, many = (
         sized("bge-m3", ["l4"], demand={"requests_per_s": rate}).need.n_peak
-        for rate in (8_000, 80_000)
+        for rate in (16_000, 160_000)
     )
     assert few > 32
     assert many == pytest.approx(10 * few, rel=0.02)
