@@ -69,7 +69,12 @@ def refusals_of(requests: Requests, limits: EngineLimits) -> Refusals:
         )
     if limits.max_context_tokens is not None:
         checks["longer than the model's context"] = total > limits.max_context_tokens
-    left = np.ones(len(requests), dtype=bool)
+    return _sorted_out(checks, len(requests))
+
+
+def _sorted_out(checks: dict[str, Mask], n: int) -> Refusals:
+    """Each request by the first check that refuses it."""
+    left = np.ones(n, dtype=bool)
     reasons = []
     for why, is_wrong in checks.items():
         n_here = int((is_wrong & left).sum())
