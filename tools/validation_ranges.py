@@ -1,10 +1,6 @@
-"""The parts of docs/validation.md on 80 % ranges of first predictions, and what a probe is worth.
-
-python tools/validation_ranges.py       store how far a measured site's ranges narrow, anew
-"""
+"""The parts of docs/validation.md on 80 % ranges, and on what a probe is worth."""
 
 import json
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from math import log
@@ -24,7 +20,9 @@ from gpuplan.studies.validation.inference_table import METRICS, TAIL_METRICS
 
 STORED = Path(__file__).resolve().parent.parent / "src/gpuplan/calibration/data/llm_inference.json"
 N_FOLDS, N_BOOTSTRAP = 5, 500
-LEVEL_FRAC = 0.82  # of ranges after a probe: few sites say how far they narrow
+LEVEL_FRAC = 0.81  # of ranges after a probe: few sites say how far they narrow
+PROBED_COLUMNS = ("log_before", "log_after", "half", "width_ratio")
+LEAST_SITES = 5  # fewer say nothing of a figure
 REGIMES = ("fixed_concurrency", "fixed_max_batch", "max_load", "static_batch")
 RANGES = """\
 ## Ranges of sites never seen
@@ -43,12 +41,14 @@ PROBES = """\
 ## What a probe is worth
 
 Sites are made of real rows: one source, model, accelerator, engine, version and precision in one
-regime, by constants from before any of their rows joined the fit. k rows of a site, spread over
+regime, by constants of a fit that their groups were held out of. k rows of a site, spread over
 load, are handed to the refit of `gpuplan calibrate`, and up to ten other rows are predicted before
 and after (`tools/judge_probes.py`). Errors are medians of |ln|, half-widths those of 80 % ranges in
-logs, narrowed as other sites ask for; coverage in percent.
+logs, narrowed as other sites ask for; coverage in percent. `as shown` is the range that is printed
+before a run; as it holds more than four of five of these rows, `fair` is the same range scaled as
+the other sites ask for.
 
-| figure | sites | k | error | half-width | interval score | coverage after |
+| figure | sites | k | error | half-width | score as shown, fair -> after | coverage after |
 |---|---:|---:|---:|---:|---:|---:|"""
 
 
@@ -187,6 +187,7 @@ class Probed(NamedTuple):
     before: float  # log errors
     after: float
     half: float  # of the range before
+    ratio: float  # of half-widths, by the conditions of the runs and how far off they were
 
 
 def probed_sites() -> list[Probed]:
@@ -196,7 +197,7 @@ def probed_sites() -> list[Probed]:
             row["site"],
             f"{row['metric']}|{row['regime']}",
             int(row["n_measured"]),
-            *(float(row[name]) for name in ("log_before", "log_after", "half")),
+            *(float(row[name]) for name in PROBED_COLUMNS),
         )
         for row in rows_of(FOLDER / "probed_sites.csv")
         if row["regime"] in REGIMES
@@ -204,12 +205,21 @@ def probed_sites() -> list[Probed]:
 
 
 def narrowed(made: Sequence[Probed], k: int, *, metric: str, without: str = "") -> float:
-    """The ratio of half-widths after k rows of a site to those before, from other sites."""
+    """The factor on half-widths after k rows of a site, from other sites."""
     some = [p for p in made if p.k == k and p.cell.startswith(f"{metric}|") and p.site != without]
+    return _asked([abs(p.after) / (p.half * p.ratio) for p in some], some)
+
+
+def scaled(made: Sequence[Probed], k: int, *, metric: str, without: str) -> float:
+    """The factor that ranges without a run ask for on the same figures, from other sites."""
+    some = [p for p in made if p.k == k and p.cell.startswith(f"{metric}|") and p.site != without]
+    return _asked([abs(p.before) / p.half for p in some], some)
+
+
+def _asked(ratios: Sequence[float], some: Sequence[Probed]) -> float:
     counts = Counter(p.site for p in some)
-    ratios = np.array([abs(p.after) / p.half for p in some])
     weights = np.array([counts[p.site] ** -0.5 for p in some])
-    return min(1.0, float(weighted_quantiles(ratios, weights, at=(LEVEL_FRAC,))[0]))
+    return float(weighted_quantiles(np.array(ratios), weights, at=(LEVEL_FRAC,))[0])
 
 
 def probes() -> str:
@@ -217,46 +227,54 @@ def probes() -> str:
     made, lines, scores = probed_sites(), [PROBES], []
     for cell in sorted({each.cell for each in made}):
         some = [each for each in made if each.cell == cell]
+        if len({each.site for each in some}) < LEAST_SITES:
+            continue
         found = [_scored(some, made, k) for k in PROBED]
-        scores.append([(each[4], each[5]) for each in found])
-        columns = [
-            f"{each[0]:.2f} -> {each[1]:.2f} | {each[2]:.2f} -> {each[3]:.2f} "
-            f"| {each[4]:.2f} -> {each[5]:.2f} | {each[6]:.0f}"
-            for each in found
-        ]
+        scores.append([(each.shown, each.fair, each.after) for each in found])
         n_sites = len({each.site for each in some})
-        for k, column in zip(PROBED, columns, strict=True):
-            lines.append(f"| {cell.replace('|', ', ')} | {n_sites} | {k} | {column} |")
+        for k, each in zip(PROBED, found, strict=True):
+            lines.append(f"| {cell.replace('|', ', ')} | {n_sites} | {k} | {each.columns} |")
     mean = np.mean(scores, axis=0)
     falls = " and ".join(
-        f"{100 * (1 - after / before):.0f} % after {k}"
-        for k, (before, after) in zip(PROBED, mean, strict=True)
+        f"{100 * (1 - after / shown):.0f} % after {k} (fair: {100 * (1 - after / fair):.0f} %)"
+        for k, (shown, fair, after) in zip(PROBED, mean, strict=True)
     )
     return "\n".join([*lines, "", f"The mean interval score falls by {falls} measured rows.", ""])
 
 
-def _scored(some: Sequence[Probed], made: Sequence[Probed], k: int) -> tuple[float, ...]:
-    """Median error, half-width and interval score before and after, and coverage after."""
+class Scored(NamedTuple):
+    """Interval scores of a cell, and the figures that its line shows."""
+
+    shown: float
+    fair: float
+    after: float
+    columns: str
+
+
+def _scored(some: Sequence[Probed], made: Sequence[Probed], k: int) -> Scored:
     mine = [each for each in some if each.k == k]
     metric = mine[0].cell.partition("|")[0]
-    before, after, wide = (
-        np.array(column)
-        for column in zip(*((p.before, p.after, p.half) for p in mine), strict=True)
-    )
-    ratio = {p.site: narrowed(made, k, metric=metric, without=p.site) for p in mine}
-    half = np.maximum(LEAST_LOG, wide * np.array([ratio[p.site] for p in mine]))
-    return (
-        float(np.median(np.abs(before))),
-        float(np.median(np.abs(after))),
-        float(wide.mean()),
-        float(half.mean()),
+    sites = {p.site for p in mine}
+    left = {site: narrowed(made, k, metric=metric, without=site) for site in sites}
+    fair = {site: scaled(made, k, metric=metric, without=site) for site in sites}
+    before, after, wide = (np.array([each[i] for each in mine]) for i in (3, 4, 5))
+    even = np.array([max(LEAST_LOG, p.half * fair[p.site]) for p in mine])
+    half = np.array([max(LEAST_LOG, p.half * p.ratio * left[p.site]) for p in mine])
+    scores = (
         interval_score(before, -wide, wide),
+        interval_score(before, -even, even),
         interval_score(after, -half, half),
-        float(100 * np.mean(np.abs(after) <= half)),
     )
+    columns = (
+        f"{np.median(np.abs(before)):.2f} -> {np.median(np.abs(after)):.2f} "
+        f"| {wide.mean():.2f} -> {half.mean():.2f} "
+        f"| {scores[0]:.2f}, {scores[1]:.2f} -> {scores[2]:.2f} "
+        f"| {100 * np.mean(np.abs(after) <= half):.0f}"
+    )
+    return Scored(*scores, columns)
 
 
-def main() -> None:
+def store_narrowing() -> None:
     """Store how far ranges narrow: by metric, after one row and after three."""
     document, made = json.loads(STORED.read_text("utf-8")), probed_sites()
     rule = document["ranges"]["log_half"]
@@ -267,8 +285,3 @@ def main() -> None:
         for what in ("ttft", "tpot"):
             rule[f"probed|{k}|{what}_p99_ms"] = round(0.5 * rule[f"probed|{k}|{what}_mean_ms"], 2)
     STORED.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    print({key: value for key, value in rule.items() if key.startswith("probed|")})
-
-
-if __name__ == "__main__":
-    sys.exit(main())

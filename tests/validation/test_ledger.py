@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import re
 import sys
 from math import log
 from pathlib import Path
@@ -22,6 +23,7 @@ from validation_ranges import (
     held_out_rules,
     narrowed,
     probed_sites,
+    probes,
 )
 from validation_ranges import interval_score as scored
 
@@ -130,9 +132,20 @@ def test_waits_at_a_limit_are_known_less_than_steps_there():
 @pytest.mark.parametrize("metric", ["output_tokens_per_s", "tpot_mean_ms"])
 def test_own_runs_narrow_as_far_as_sites_of_real_rows_say(metric):
     made, rule = probed_sites(), inference_calibration().ranges
-    one, three = (narrowed(made, k, metric=metric) for k in (1, 3))
-    assert three < one < 1.0
-    assert rule.log_half[f"probed|3|{metric}"] == pytest.approx(log(three), abs=0.006)
+    left = {}
+    for k in (1, 3):
+        factor = narrowed(made, k, metric=metric)
+        assert rule.log_half[f"probed|{k}|{metric}"] == pytest.approx(log(factor), abs=0.006)
+        ratios = [each.ratio for each in made if each.k == k and each.cell.startswith(metric)]
+        left[k] = factor * np.median(ratios)
+    assert left[3] < left[1] < 0.8
+
+
+def test_the_interval_score_falls_by_a_fifth_after_one_row_and_by_a_third_after_three():
+    said = probes().splitlines()[-1]
+    one, three = (int(text) for text in re.findall(r"(\d+) % after", said))
+    assert one >= 20
+    assert three >= 33
 
 
 def test_stated_odds_of_a_target_are_what_happens():

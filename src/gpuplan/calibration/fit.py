@@ -54,6 +54,7 @@ class Observed(NamedTuple):
     row: Ints
     log_value: Floats
     weight: Floats
+    turn_log: float = NOISE_LOG  # residual from which on the loss grows as a line, not a square
 
 
 class Measurements(NamedTuple):
@@ -189,10 +190,10 @@ def fit(
 
 
 def _loss(cols: Columns, predict: Predict, observed: Observed, beta: Floats) -> float:
-    z = (predict(row_values(cols, beta)) - observed.log_value) / NOISE_LOG
+    z = (predict(row_values(cols, beta)) - observed.log_value) / observed.turn_log
     data = float(np.sum(observed.weight * (np.sqrt(1.0 + z * z) - 1.0)))
     prior = (beta - cols.centre) / cols.log_sd
-    return data + 0.5 * float(prior @ prior)
+    return data * (observed.turn_log / NOISE_LOG) ** 2 + 0.5 * float(prior @ prior)
 
 
 def _normal(
@@ -202,7 +203,7 @@ def _normal(
     values = row_values(cols, beta)
     base = predict(values)
     residual = base - observed.log_value
-    z = residual / NOISE_LOG
+    z = residual / observed.turn_log
     weight = observed.weight / np.sqrt(1.0 + z * z) / NOISE_LOG**2
     jacobian = _jacobian(cols, predict, values, base=base, row=observed.row)
     weighted = sparse.diags_array(weight) @ jacobian

@@ -1,5 +1,6 @@
-"""Tables of studies in their own columns, in: rows as published; out: rows of serving tables."""
+"""Tables of studies in their own columns, in; rows of serving and training tables, out."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from gpuplan.units import MS
@@ -11,6 +12,50 @@ PHASE_COLUMNS = frozenset(
 )
 # The first token of one batch [TensorRT-LLM-perf-overview].
 FIRST_TOKEN_COLUMNS = frozenset({"isl", "first_token_latency_ms", "batch_size", "gpu", "model"})
+
+# Training by number of nodes [NeMo-launcher], and by slices of a pod [MaxText]; neither states
+# batches.
+SCALING_COLUMNS = frozenset({"family", "model", "n_gpus", "gpu", "tokens_per_s_per_gpu"})
+POD_COLUMNS = frozenset({"model_params", "accelerator", "n_chips", "mfu_pct"})
+UNSTATED = {"seq_len": "", "global_batch": "", "micro_batch": ""}
+
+
+def scaling_rows(rows: Sequence[Row]) -> list[dict[str, str]]:
+    """Rates of training on more and more nodes."""
+    return [
+        {
+            **UNSTATED,
+            **_named(row, at, "scaling"),
+            "model": f"{row['family']} {row['model']}".strip(),
+            "framework": row.get("framework", ""),
+            "accelerator": row["gpu"].partition(" (")[0],
+            "n_accelerators": row["n_gpus"],
+            "devices_per_node": row.get("gpus_per_node", ""),
+            "date": row.get("first_seen", ""),
+            "measured_tokens_per_s_per_accelerator": row["tokens_per_s_per_gpu"],
+        }
+        for at, row in enumerate(rows)
+    ]
+
+
+def pod_rows(rows: Sequence[Row]) -> list[dict[str, str]]:
+    """Rates and shares of peak of training on slices of a pod."""
+    return [
+        {
+            **UNSTATED,
+            **_named({**row, "model": row["model_params"]}, at, "pod"),
+            "framework": row.get("framework", ""),
+            # Names of slices count cores or chips behind the generation: v5p-256.
+            "accelerator": f"TPU {re.split('[- (]', row['accelerator'])[0]}",
+            "n_accelerators": row["n_chips"],
+            "precision": row.get("precision", ""),
+            "seq_len": row.get("seq_len", ""),
+            "date": row.get("date", ""),
+            "measured_mfu_pct": row["mfu_pct"],
+            "measured_tokens_per_s_per_accelerator": row.get("tokens_per_s_per_device", ""),
+        }
+        for at, row in enumerate(rows)
+    ]
 
 
 def phase_rows(rows: Sequence[Row]) -> list[dict[str, str]]:

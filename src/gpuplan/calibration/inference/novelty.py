@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gpuplan.domain.calibration.constants import HERE, SEEN, Labels, Novelty
+from gpuplan.domain.calibration.constants import SEEN, Labels, Novelty
 
 SAME = "same configuration"
 # What is said of a setup by the gravest kind of label that no row of the fit had.
@@ -70,9 +70,7 @@ def novelty_labels(labels: Labels, *, model: str, regime: str) -> dict[str, str]
 def novelty_of(
     known: Mapping[str, frozenset[str]], labels: Labels, *, model: str, regime: str
 ) -> Novelty:
-    """The gravest that is new; own runs of the configuration leave nothing new."""
-    if configuration(labels, model) in known.get("here", ()):
-        return Novelty(HERE)
+    """The gravest that is new; own runs are judged apart."""
     found = novelty_labels(labels, model=model, regime=regime)
     new = [kind for kind, label in found.items() if label not in known.get(kind, ())]
     missing = tuple(f"{kind} {found[kind]}" for kind in new if kind != "configuration")

@@ -24,9 +24,10 @@ from gpuplan.domain.calibration.constants import LEAST_LOG, SEEN, RangeRule, ran
 from gpuplan.domain.calibration.validation import MetricErrors
 
 Floats = NDArray[np.float64]
-LEVEL_FRAC = 0.8
+LEVEL_FRAC = 0.785  # of the ledger: constants err less since than they did when it was written
 MOST_LEVEL = 0.98
 GROUPS_SHORT = 25.0  # the level is raised as if so many groups were one too few
+NEW_LEVEL_FRAC = 0.84  # of what is new: its groups are few, and the large ones are the far ones
 GROUPS_ABOVE = 4.0  # so many groups is the word of the level above worth
 GROUPS_AS_KNOWN = 2.0  # so many groups say that what is new is as near as what is known
 N_ROUNDS = 3  # between widths and the factors of novelty, which settle at once
@@ -66,8 +67,14 @@ def group_weights(lines: Sequence[Line]) -> Floats:
     return np.array([count[line.cell, line.group] ** -0.5 for line in lines])
 
 
-def learned(lines: Sequence[Line], tails: Sequence[str] = ()) -> RangeRule:
-    """The rule that these lines ask for; `tails` are percentiles told from a mean."""
+def learned(
+    lines: Sequence[Line], tails: Sequence[str] = (), *, strangers: Sequence[Line] = ()
+) -> RangeRule:
+    """The rule that these lines ask for; `tails` are percentiles told from a mean.
+
+    `strangers` are lines of whole sources held out: they know more new engines than a ledger.
+    """
+    engines = [line for line in strangers if line.novelty == KINDS["engine"]]
     middles = _middles(lines, tails)
     misses = np.array([abs(line.log_ratio - middles.get(line.cell, 0.0)) for line in lines])
     new = dict.fromkeys(NOVELTIES, 0.0)
@@ -75,7 +82,7 @@ def learned(lines: Sequence[Line], tails: Sequence[str] = ()) -> RangeRule:
     for _ in range(N_ROUNDS):
         known = misses / np.exp([new[line.novelty] for line in lines])
         halves = _by_level(lines, known)
-        new = _factors_of_novelty(lines, misses / _half_of(lines, halves))
+        new = _factors_of_novelty(lines, misses / _half_of(lines, halves), _ratios(engines, halves))
     factors = {f"novelty|{kind}": value for kind, value in new.items()}
     for line in lines:
         for above, key in zip(("", *line.levels), line.levels, strict=False):
@@ -120,9 +127,9 @@ def _by_level(lines: Sequence[Line], misses: Floats) -> dict[str, float]:
     return found
 
 
-def _width(lines: Sequence[Line], misses: Floats) -> float:
-    """The half-width that holds four of five lines of the next group."""
-    level = min(MOST_LEVEL, LEVEL_FRAC * (1 + 1 / (n_groups(lines) + GROUPS_SHORT)))
+def _width(lines: Sequence[Line], misses: Floats, level_frac: float = LEVEL_FRAC) -> float:
+    """The half-width that holds four of five lines of the next group, or another share."""
+    level = min(MOST_LEVEL, level_frac * (1 + 1 / (n_groups(lines) + GROUPS_SHORT)))
     return max(LEAST_LOG, float(weighted_quantiles(misses, group_weights(lines), at=(level,))[0]))
 
 
@@ -136,19 +143,36 @@ def _half_of(lines: Sequence[Line], halves: Mapping[str, float]) -> Floats:
     return np.array([exp(halves[line.levels[-1]]) for line in lines])
 
 
-def _factors_of_novelty(lines: Sequence[Line], ratios: Floats) -> dict[str, float]:
-    """By how much what is newer is wider, in logs: never narrower than what is less new."""
+def _ratios(lines: Sequence[Line], halves: Mapping[str, float]) -> list[tuple[Line, float]]:
+    """Lines with their misses over the half-width of the narrowest level that is known."""
+    found = []
+    for line in lines:
+        known = [key for key in line.levels if key in halves]
+        if known:
+            found.append((line, abs(line.log_ratio) / exp(halves[known[-1]])))
+    return found
+
+
+def _factors_of_novelty(
+    lines: Sequence[Line], ratios: Floats, strangers: Sequence[tuple[Line, float]]
+) -> dict[str, float]:
+    """By how much what is newer is wider, in logs: what is less new is no wider, engines aside."""
     found, most = {}, 0.0
     for kind in NOVELTIES:
-        some = [i for i, line in enumerate(lines) if line.novelty == kind]
-        if some and kind not in (SAME, SEEN):
-            n, width = (
-                n_groups([lines[i] for i in some]),
-                _width([lines[i] for i in some], ratios[some]),
-            )
-            most = max(most, n * log(width) / (n + GROUPS_AS_KNOWN))
+        own = [i for i, line in enumerate(lines) if line.novelty == kind]
+        if own and kind not in (SAME, SEEN):
+            most = max(most, _log_factor([lines[i] for i in own], ratios[own]))
         found[kind] = most
+        if kind == KINDS["engine"] and strangers:
+            some, missed = zip(*strangers, strict=True)
+            # A source takes its habits along, a new release does not: the truth lies between.
+            found[kind] = max(most, 0.5 * (most + _log_factor(some, np.array(missed), LEVEL_FRAC)))
     return found
+
+
+def _log_factor(lines: Sequence[Line], ratios: Floats, level_frac: float = NEW_LEVEL_FRAC) -> float:
+    n = n_groups(lines)
+    return n * log(_width(lines, ratios, level_frac)) / (n + GROUPS_AS_KNOWN)
 
 
 def errors_by_split(

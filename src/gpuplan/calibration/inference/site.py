@@ -9,11 +9,12 @@ import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuplan.calibration.inference.own import OCTAVES, Conditions, width_ratio
 from gpuplan.calibration.runs.detect import USER_KIND
 from gpuplan.calibration.runs.fields import mapping, short
 from gpuplan.domain.calibration.constants import (
@@ -22,6 +23,7 @@ from gpuplan.domain.calibration.constants import (
     FittedConstants,
     InferenceCalibration,
     Labels,
+    OwnFigure,
     RangeRule,
     bounded,
     effect_key,
@@ -51,10 +53,11 @@ LEAST_SPREAD_ROWS = 6  # figures below which a site's own width is not drawn
 OWN_LEVEL = 0.85  # of few own figures: the level that holds four of five of the next
 PROBED = (1, 3)  # conditions at which it is known how far a measured site's ranges narrow
 MEANS = ("output_tokens_per_s", "ttft_mean_ms", "tpot_mean_ms", "tpot_p50_ms", "e2e_s")
-METRICS = (*MEANS, "ttft_p99_ms", "tpot_p99_ms")
 LEAST_MOVE = 0.01
 MOST_LOG = 5.0
-DOCUMENT_VERSION = 2
+MOST_HALVES, MOST_OCTAVES = 1000.0, 64.0
+N_OWN = 3 + len(OCTAVES)
+DOCUMENT_VERSION = 3
 
 
 def factors(sds: Mapping[str, float], of: FittedConstants, *, is_new: bool) -> tuple[Constant, ...]:
@@ -117,6 +120,23 @@ def narrowing(rule: RangeRule, metric: str, n_conditions: int) -> float:
     return float(np.interp(math.log(n_conditions), np.log(PROBED), known))
 
 
+def own_factor(rule: RangeRule, runs: Sequence[OwnFigure], metric: str, *, at: Conditions) -> float:
+    """What own runs leave of a half-width under these conditions.
+
+    Never less than held-out runs of the site ask for.
+    """
+    if not runs:
+        return 1.0
+    n_conditions = len({run.at for run in runs})
+    left = math.exp(narrowing(rule, metric, n_conditions)) * width_ratio(runs, at)
+    asked = rule.log_half.get(_asked_key(runs[0].configuration, metric), -math.inf)
+    return max(left, math.exp(asked))
+
+
+def _asked_key(configuration: str, metric: str) -> str:
+    return f"here|{configuration}|{metric}"
+
+
 def asked_width(own: Iterable[OwnMiss]) -> dict[tuple[str, str], float]:
     """Log factors that the site's held-out figures ask for, where there are enough of them."""
     found: dict[tuple[str, str], list[float]] = {}
@@ -131,24 +151,13 @@ def asked_width(own: Iterable[OwnMiss]) -> dict[tuple[str, str], float]:
 
 
 def measured_here(
-    calibration: InferenceCalibration, n_conditions: Mapping[str, int], own: Iterable[OwnMiss] = ()
+    calibration: InferenceCalibration, own: Sequence[OwnFigure], missed: Iterable[OwnMiss] = ()
 ) -> InferenceCalibration:
-    """The calibration of a site with runs of these configurations: narrower, as far as they bear.
-
-    Ranges are never narrower than the held-out runs ask for.
-    """
-    rule, asked = calibration.ranges, asked_width(own)
-    factors = {
-        f"here|{name}|{metric}": round(
-            max(narrowing(rule, metric, n), asked.get((name, metric), -math.inf)), 4
-        )
-        for name, n in n_conditions.items()
-        for metric in METRICS
-    }
-    known = {**calibration.known, "here": calibration.known.get("here", frozenset())}
-    known["here"] |= frozenset(n_conditions)
-    ranges = replace(rule, log_half={**rule.log_half, **factors})
-    return replace(calibration, known=known, ranges=ranges)
+    """The calibration of a site with these runs: narrower, as far as they bear."""
+    rule = calibration.ranges
+    asked = {_asked_key(*key): round(value, 4) for key, value in asked_width(missed).items()}
+    ranges = replace(rule, log_half={**rule.log_half, **asked})
+    return replace(calibration, own=(*calibration.own, *own), ranges=ranges)
 
 
 def moves(
@@ -194,11 +203,15 @@ def user_document(
             for key, of in sorted(moved.constants.deviation.items())
             if key not in package.constants.deviation
         },
-        "here": {
+        "asked": {
             key: value
             for key, value in sorted(moved.ranges.log_half.items())
             if key not in package.ranges.log_half
         },
+        "own": [
+            [run.configuration, run.metric, round(run.n_halves, 4), *map(_rounded, run.at)]
+            for run in moved.own
+        ],
         "rows": [{name: text for name, text in row.items() if text} for row in rows],
     }
 
@@ -216,10 +229,32 @@ def from_user_document(
         for key, of in mapping(found["deviations"]).items()
     }
     moved = with_deviations(package, deviations, version=str(found["version"]))
-    factors = {key: float(str(value)) for key, value in mapping(found["here"]).items()}
-    here = frozenset(key.split("|", 1)[1].rpartition("|")[0] for key in factors)
-    ranges = replace(package.ranges, log_half={**package.ranges.log_half, **factors})
-    return replace(moved, known={**package.known, "here": here}, ranges=ranges)
+    asked = {key: float(str(value)) for key, value in mapping(found["asked"]).items()}
+    own = tuple(OwnFigure(run[0], run[1], tuple(run[3:]), run[2]) for run in _own_of(found))
+    ranges = replace(package.ranges, log_half={**package.ranges.log_half, **asked})
+    return replace(moved, own=own, ranges=ranges)
+
+
+def _rounded(count: float | None) -> float | None:
+    return None if count is None else round(count, 3)
+
+
+def _own_of(found: Mapping[str, object]) -> list[list[Any]]:
+    own = found.get("own")
+    return own if isinstance(own, list) else []
+
+
+def _is_own(run: object) -> bool:
+    """Configuration, metric, how far off, and conditions, some of them not stated."""
+    if not isinstance(run, list) or len(run) != N_OWN:
+        return False
+    names, n_halves, *at = run[:2], *run[2:]
+    is_named = all(isinstance(name, str) for name in names) and run[1] in MEANS
+    return (
+        is_named
+        and _is_log(n_halves, MOST_HALVES)
+        and all(c is None or _is_log(c, MOST_OCTAVES) for c in at)
+    )
 
 
 def _document_problems(found: Mapping[str, object], package_here: str) -> list[Problem]:
@@ -245,15 +280,17 @@ def _document_problems(found: Mapping[str, object], package_here: str) -> list[P
         values = list(mapping(of).values())
         if key not in keys or not all(_is_log(value) for value in values):
             problems.append(Problem("deviations", f"{str(key)[:60]!r} is not sound", again))
-    here = found.get("here")
-    if not isinstance(here, dict):
-        return [*problems, Problem("here", "missing", again)]
-    for key, value in here.items():
+    for key, value in mapping(found.get("asked")).items():
         if not key.startswith("here|") or not _is_log(value):
-            problems.append(Problem("here", f"{str(key)[:60]!r} is not sound", again))
-    return problems
+            problems.append(Problem("asked", f"{str(key)[:60]!r} is not sound", again))
+    problems += [
+        Problem("own", f"{str(run)[:60]!r} is not sound", again)
+        for run in _own_of(found)
+        if not _is_own(run)
+    ]
+    return problems if _own_of(found) else [*problems, Problem("own", "missing", again)]
 
 
-def _is_log(value: object) -> bool:
+def _is_log(value: object, most: float = MOST_LOG) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and math.isfinite(float(str(value))) and abs(float(str(value))) <= MOST_LOG
+    return is_number and math.isfinite(float(str(value))) and abs(float(str(value))) <= most

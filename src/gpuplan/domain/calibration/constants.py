@@ -103,18 +103,14 @@ class Novelty(NamedTuple):
 AT_LIMIT = "mlperf_server"  # requests as fast as a submission dares: no measure of other loads
 
 
-def range_keys(
-    metric: str, regime: str, *, kind: str, novelty: str, here: str = ""
-) -> tuple[str, ...]:
-    """The factors of a half-width, widest group first; `here` names what own runs narrow.
+def range_keys(metric: str, regime: str, *, kind: str, novelty: str) -> tuple[str, ...]:
+    """The factors of a half-width, widest group first.
 
     `kind` holds parts, the widest group first, such as `dense|cuda|vllm`; none where it is empty.
     """
     cell, parts = f"{metric}|{regime}", kind.split("|") if kind else []
     above = f"{metric} at the limit" if regime == AT_LIMIT else metric
     within = ("|".join((cell, *parts[:n])) for n in range(len(parts) + 1))
-    if novelty == HERE:
-        return (above, *within, f"novelty|{SEEN}", f"here|{here}|{metric}")
     return (above, *within, f"novelty|{novelty}")
 
 
@@ -136,6 +132,15 @@ class RangeRule:
         return self.log_middle.get(f"{metric}|{regime}", sum(known) / max(1, len(known)))
 
 
+class OwnFigure(NamedTuple):
+    """A figure of a site's own run: under which conditions, and how far off it was."""
+
+    configuration: str
+    metric: str
+    at: tuple[float | None, ...]  # conditions in octaves; None: not stated
+    n_halves: float  # log ratio to the package's prediction, in half-widths of a site never seen
+
+
 # One fit is one thing: told apart by identity, so that what is derived from it can be kept.
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InferenceCalibration:
@@ -146,3 +151,4 @@ class InferenceCalibration:
     known: Mapping[str, frozenset[str]]  # what the rows had, by kind of novelty
     held_out: Mapping[str, Mapping[str, MetricErrors]]  # by split, then "regime metric"
     version: str
+    own: tuple[OwnFigure, ...] = ()  # of the user's site

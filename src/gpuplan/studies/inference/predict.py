@@ -7,11 +7,16 @@ from typing import NamedTuple
 
 from gpuplan.calibration.inference.labels import inference_labels, range_kind, range_regime
 from gpuplan.calibration.inference.novelty import configuration, novelty_of
+from gpuplan.calibration.inference.own import conditions_of, own_figures
+from gpuplan.calibration.inference.site import own_factor
 from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.domain.calibration.constants import (
     AT_LIMIT,
+    HERE,
+    LEAST_LOG,
     InferenceCalibration,
     Labels,
+    Novelty,
     range_keys,
 )
 from gpuplan.domain.inference.performance import (
@@ -167,7 +172,10 @@ class Ranged:
     def __init__(self, setup: ServingSetup, known: InferenceCalibration, labels: Labels) -> None:
         self._setup, self._known, self._labels = setup, known, labels
         name, regime = setup.model.name, setup.load.regime
-        self.novelty = novelty_of(known.known, labels, model=name, regime=regime)
+        self._new = novelty_of(known.known, labels, model=name, regime=regime)
+        self._here = configuration(labels, name)
+        is_here = any(run.configuration == self._here for run in known.own)
+        self.novelty = Novelty(HERE) if is_here else self._new
 
     @property
     def regime(self) -> str:
@@ -176,12 +184,15 @@ class Ranged:
 
     def half(self, metric: str) -> float:
         """The half-width of a metric's range in logs."""
-        here = configuration(self._labels, self._setup.model.name)
-        kind, regime = range_kind(self._labels), self.regime
+        kind, regime, rule = range_kind(self._labels), self.regime, self._known.ranges
         if metric in FOLLOWING.get(regime, ()):
             metric = "tpot_mean_ms"
-        keys = range_keys(metric, regime, kind=kind, novelty=self.novelty.kind, here=here)
-        return self._known.ranges.half(keys)
+        half = rule.half(range_keys(metric, regime, kind=kind, novelty=self._new.kind))
+        if self.novelty.kind != HERE:
+            return half
+        runs = own_figures(self._known.own, self._here, metric)
+        ratio = own_factor(rule, runs, metric, at=conditions_of(self._setup))
+        return max(LEAST_LOG, ratio * half)
 
     def estimate(self, metric: str, value: float) -> Estimate:
         """The value with the range of its cell and novelty."""

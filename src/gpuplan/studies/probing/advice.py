@@ -1,11 +1,13 @@
 """Which short runs to make before a plan is bought: every row weighed, the best few proposed."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
-from math import exp, inf, log
+from math import inf, log
 from typing import NamedTuple
 
-from gpuplan.calibration.inference.site import narrowing
+from gpuplan.calibration.inference.own import Conditions, conditions_of, usual_runs
+from gpuplan.calibration.inference.site import own_factor
 from gpuplan.candidates.risk import risk_samples
 from gpuplan.domain.plan.answer import Answer
 from gpuplan.domain.plan.probe import (
@@ -37,6 +39,7 @@ from gpuplan.units import HOUR, HOURS_PER_MONTH
 
 N_POINTS = (1, 3)  # rows that a run may bring
 USUAL_LEVEL_FRAC = 0.8
+STEP_METRIC = "tpot_mean_ms"  # which shows the time of a step
 N_CHANGES = 3
 
 
@@ -145,15 +148,26 @@ def weighed_runs(service: ServiceRows, asked: ProbeRequest) -> Iterator[WeighedR
     for row in service.rows if task else ():
         assert task is not None
         candidate = row.sized.candidate
-        rule = task.evaluator.calibration.ranges
         n_most = candidate.settings.max_sequences if candidate.settings else 1
         for n_points in N_POINTS:
             users = concurrency_of(_n_users(row.sized), n_most, n_points=n_points)
             points = load_points(task, candidate, users)
-            ratio = exp(narrowing(rule, "tpot_mean_ms", len(points)))
+            ratio = min(1.0, _left_ratio(task, row.sized, points))
             found = informed(service.market, row.fleet, sd_ratio=ratio)
             cost = _cost(row, points, value_usd=found.value_usd * asked.n_months)
             yield WeighedRun(service, row, points, ratio, found, cost)
+
+
+def _left_ratio(task: SizingTask, sized: Sized, points: Sequence[LoadPoint]) -> float:
+    """What runs at these points are expected to leave of the range of a step at the peak."""
+    setup = task.evaluator.setup(sized.candidate)
+
+    def at(n_users: float) -> Conditions:
+        return conditions_of(replace(setup, load=replace(setup.load, n_sequences=n_users)))
+
+    runs = usual_runs(STEP_METRIC, [at(point.n_users) for point in points])
+    rule = task.evaluator.calibration.ranges
+    return own_factor(rule, runs, STEP_METRIC, at=at(_n_users(sized)))
 
 
 def proposed(weighed: Sequence[WeighedRun], asked: ProbeRequest) -> list[WeighedRun]:

@@ -36,8 +36,8 @@ from gpuplan.studies.validation.site_fit import (
     Refit,
     Site,
     conditions,
-    counted,
     held_out_rows,
+    own_figures,
     own_misses,
     pooled_ape,
     predicted,
@@ -87,13 +87,13 @@ def _judged(
 ) -> tuple[Verdict, list[PredictedRow], InferenceCalibration]:
     """The verdict of held-out rows, those rows, and the calibration with ranges to match."""
     of, moved = site.of, refitted(site, found, version=version)
-    counts = counted(of, range(len(of.table.rows)))
+    own = [run for of_row in own_figures(site) for run in of_row]
     if len(set(conditions(of))) < LEAST_CONDITIONS:
-        return "too few rows", [], measured_here(moved, counts)
+        return "too few rows", [], measured_here(moved, own)
     after = held_out_rows(site, found)
     missed = own_misses(of, after, site.package)
     after = widened(of, after, missed)
-    moved = measured_here(moved, counts, [miss for row in missed for miss in row])
+    moved = measured_here(moved, own, [miss for row in missed for miss in row])
     is_better = pooled_ape(after) < BETTER_RATIO * pooled_ape(before)
     return "better" if is_better else "no better", after, moved
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.calibration.fit import (
+    NOISE_LOG,
     Columns,
     Observed,
     columns,
@@ -85,6 +86,7 @@ class Stages(NamedTuple):
     pace: Columns
     late: Columns
     values: Callable[[Mapping[str, Floats]], Mapping[str, Floats]]  # constants from fitted values
+    turn_log: float = NOISE_LOG  # residuals beyond it may be accidents
 
 
 class StageFit(NamedTuple):
@@ -160,11 +162,12 @@ def fit_stages(
     def logs(fitted_values: Mapping[str, Floats], runs: Simulated) -> Floats:
         return log_predictions(of.groups, stages.values(fitted_values), runs, len(observed.row))
 
-    paced = Observed(observed.row, observed.log_value, weight * ~of.is_wait)
+    turn = stages.turn_log
+    paced = Observed(observed.row, observed.log_value, weight * ~of.is_wait, turn)
     pace = fit(stages.pace, lambda v: logs(v, runs), paced, start=start[0], n_rounds=n_rounds)
     values = row_values(stages.pace, pace)
     later = simulated(of.table, stages.values(values))
-    waited = Observed(observed.row, observed.log_value, weight * of.is_wait)
+    waited = Observed(observed.row, observed.log_value, weight * of.is_wait, turn)
     late = stages.late.centre.copy()
     if waited.weight.any():
         late = fit(
@@ -306,7 +309,8 @@ def calibrate_inference(
     if ledger:
         bound = [_of_cell(line) for line in splits["model"] if is_bound(line)]
         means = [*(line for line in ledger if not is_bound(line)), *bound]
-    ranges = with_tails(learned(means), learned(tails, TAIL_METRICS))
+    strangers = [line for line in splits["source"] if line.metric not in TAIL_METRICS]
+    ranges = with_tails(learned(means, strangers=strangers), learned(tails, TAIL_METRICS))
     return InferenceCalibration(
         constants=constants,
         ranges=ranges,

@@ -23,8 +23,12 @@ from gpuplan.inputs.llama_matrix import MATRIX_COLUMNS, serving_rows
 from gpuplan.inputs.published import (
     FIRST_TOKEN_COLUMNS,
     PHASE_COLUMNS,
+    POD_COLUMNS,
+    SCALING_COLUMNS,
     first_token_rows,
     phase_rows,
+    pod_rows,
+    scaling_rows,
 )
 from gpuplan.studies.validation import networks
 from gpuplan.studies.validation.inference import (
@@ -68,6 +72,8 @@ KINDS = {
     "llama.cpp": TableKind(MATRIX_COLUMNS, predicted_serving, rows=serving_rows),
     "phases": TableKind(PHASE_COLUMNS, predicted_serving, rows=phase_rows),
     "first_token": TableKind(FIRST_TOKEN_COLUMNS, predicted_serving, rows=first_token_rows),
+    "scaling": TableKind(SCALING_COLUMNS, predicted_training, rows=scaling_rows),
+    "pods": TableKind(POD_COLUMNS, predicted_training, rows=pod_rows),
     "mlperf_inference": TableKind(MLPERF_COLUMNS, predicted_submission),
     "vision": TableKind(networks.VISION_COLUMNS, networks.predicted_vision),
     "vision_training": TableKind(

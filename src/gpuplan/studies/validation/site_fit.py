@@ -1,7 +1,7 @@
 """Refit of the package's constants to a user's site, judged by held-out conditions."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import exp, log
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gpuplan.calibration.fit import columns, fitted
 from gpuplan.calibration.inference.labels import nearest_era
 from gpuplan.calibration.inference.novelty import configuration
+from gpuplan.calibration.inference.own import conditions_of
 from gpuplan.calibration.inference.site import (
     LATENCY_SDS,
     PACE_SDS,
@@ -23,7 +24,7 @@ from gpuplan.calibration.inference.site import (
     moved_values,
     with_deviations,
 )
-from gpuplan.domain.calibration.constants import InferenceCalibration
+from gpuplan.domain.calibration.constants import InferenceCalibration, OwnFigure
 from gpuplan.domain.calibration.validation import PredictedRow
 from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.inference.predict import Ranged, metric_estimates, predict_inference
@@ -49,9 +50,8 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Deviations = Mapping[str, Mapping[str, float]]
 
-# A site's own row says more of the site than a published one; still, few rows may be an accident.
-STRENGTH = 1.0
-LONE_ROWS = 0.5
+# How far off a site is, its own rows show: what others measured elsewhere is no reason to doubt it.
+TURN_LOG = 1.0
 MOST_FOLDS = 25
 MANY_CONDITIONS, FOLDS_OF_MANY = 50, 10  # where one row more or less does not move the refit
 N_ROUNDS, N_ROUNDS_NEAR = 25, 8  # of the fit; the second where it starts beside its end
@@ -71,17 +71,12 @@ def conditions(of: Study) -> list[str]:
 
 
 def weights(of: Study, used: Flags) -> Floats:
-    """A row counts once, however many figures it has; repeats count as the root of their number."""
-    fits = used & is_fitted(of)
-    per_row = Counter(of.observed.row[fits].tolist())
-    names = conditions(of)
-    repeats = Counter(names[i] for i in per_row)
-    share = STRENGTH * len(repeats) / (len(repeats) + LONE_ROWS)
-    counts = [
-        share / per_row[i] / repeats[names[i]] ** 0.5 if is_used else 0.0
-        for i, is_used in zip(of.observed.row.tolist(), fits.tolist(), strict=True)
-    ]
-    return np.array(counts)
+    """Figures count alike, those of repeated rows as the root of their number."""
+    fits, names = used & is_fitted(of), conditions(of)
+    repeats = Counter(names[i] for i in set(of.observed.row[fits].tolist()))
+    counts = [repeats[names[i]] ** -0.5 if names[i] in repeats else 0.0 for i in of.observed.row]
+    weight: Floats = np.array(counts) * fits
+    return weight
 
 
 class Site(NamedTuple):
@@ -128,7 +123,8 @@ def site_of(of: Study, package: InferenceCalibration) -> Site:
         if np.any(logs({factor.name: np.full(n, 1.1)}) != unmoved)
     ]
     late = factors(LATENCY_SDS, fitted_, is_new=is_new)
-    return Site(of, package, Stages(columns(pace, labels), columns(late, labels), values), runs)
+    stages = Stages(columns(pace, labels), columns(late, labels), values, TURN_LOG)
+    return Site(of, package, stages, runs)
 
 
 def refit(site: Site, used: Flags, *, near: Refit | None = None) -> Refit:
@@ -173,13 +169,19 @@ def refitted(site: Site, found: Refit, *, version: str) -> InferenceCalibration:
     return with_deviations(site.package, found.deviations, version=version)
 
 
-def counted(of: Study, rows: Iterable[int]) -> dict[str, int]:
-    """Conditions under which these rows measured each configuration."""
-    names = conditions(of)
-    under: dict[str, set[str]] = {}
-    for i in rows:
-        under.setdefault(_configuration(of, i), set()).add(names[i])
-    return {name: len(conditions_) for name, conditions_ in under.items()}
+def own_figures(site: Site) -> list[list[OwnFigure]]:
+    """Per row, how far the package is off its figures, and under which conditions."""
+    of, package = site.of, site.package
+    before = [predicted(of, i, package) for i in range(len(of.table.rows))]
+    return [
+        [
+            OwnFigure(miss.configuration, miss.metric, at, miss.log_ratio / miss.half)
+            for miss in missed
+        ]
+        for missed, at in zip(
+            own_misses(of, before, package), map(conditions_of, of.table.setups), strict=True
+        )
+    ]
 
 
 def _configuration(of: Study, i: int) -> str:
@@ -201,11 +203,11 @@ def held_out_rows(site: Site, whole: Refit) -> list[PredictedRow]:
     order = {name: i for i, name in enumerate(dict.fromkeys(names))}
     n_folds = MOST_FOLDS if len(order) <= MANY_CONDITIONS else FOLDS_OF_MANY
     fold = np.array([order[name] % n_folds for name in names])
-    found: dict[int, PredictedRow] = {}
+    own, found = own_figures(site), dict[int, PredictedRow]()
     for number in sorted(set(fold.tolist())):
         used = fold[site.of.observed.row] != number
         moved = refitted(site, refit(site, used, near=whole), version="held out")
-        here = measured_here(moved, counted(site.of, np.flatnonzero(fold != number).tolist()))
+        here = measured_here(moved, [run for i in np.flatnonzero(fold != number) for run in own[i]])
         for i in np.flatnonzero(fold == number).tolist():
             found[i] = predicted(site.of, i, here)
     return [found[i] for i in range(len(names))]
@@ -215,7 +217,7 @@ def own_misses(
     of: Study, rows: Sequence[PredictedRow], package: InferenceCalibration
 ) -> list[list[OwnMiss]]:
     """Per row, how far its figures lie from held-out predictions; tails have no constants."""
-    never_seen = replace(package, known={**package.known, "here": frozenset()})
+    never_seen = replace(package, own=())
     return [
         [
             OwnMiss(

@@ -3,7 +3,6 @@
 import pytest
 
 from gpuplan.calibration.inference.novelty import (
-    configuration,
     model_family,
     novelty_labels,
     novelty_of,
@@ -62,9 +61,3 @@ def test_the_gravest_novelty_is_stated(changes: dict[str, str], kind: str):
 def test_what_is_missing_is_named_without_the_mix_of_known_parts():
     assert new(regime="max_load").missing == ()
     assert new(model="gemma-3-27b").missing == ("model gemma",)
-
-
-def test_own_runs_leave_nothing_new_whatever_the_load():
-    here = {**KNOWN, "here": frozenset({configuration(LABELS, "gemma-3-27b")})}
-    found = novelty_of(here, LABELS, model="gemma-3-27b", regime="max_load")
-    assert found == ("measured here", ())

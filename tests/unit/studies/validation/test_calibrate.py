@@ -162,7 +162,9 @@ def test_file_holds_the_same_calibration_and_can_be_refitted(planted, tmp_path):
         {"kind": "other"}, {"schema_version": 99}, {"package_calibration": "2020-01"},
         {"deviations": {"slowdown_frac:engine+accelerator": {"a|b": 1e9}}},
         {"deviations": {"no_such:engine": {"a": 0.1}}}, {"deviations": None},
-        {"here": {"here|x|y": "low"}}, {"here": {"": 0.1}}, {"here": None},
+        {"asked": {"here|x|y": "low"}}, {"asked": {"": 0.1}}, {"own": None},
+        {"own": [["c", "tpot_mean_ms", 0.1]]}, {"own": [["c", "none", 0.1, 1, 1, 1, 1, 1]]},
+        {"own": [["c", "tpot_mean_ms", "far", 1, 1, 1, 1, 1]]},
     ],
 )  # fmt: skip
 def test_damaged_and_foreign_files_are_refused(planted, tmp_path, change):

@@ -1,5 +1,7 @@
 """Refit to a site: what rows weigh, what counts as an outlier, and scores by hand."""
 
+from math import log
+
 import numpy as np
 import pytest
 
@@ -9,13 +11,12 @@ from gpuplan.domain.calibration.constants import HERE
 from gpuplan.domain.calibration.validation import PredictedRow
 from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.inference.predict import predict_inference
-from gpuplan.studies.validation import site_fit
 from gpuplan.studies.validation.fit_inference import study
 from gpuplan.studies.validation.inference_table import read_table
 from gpuplan.studies.validation.site_fit import (
     LEAST_OUTLIER_LOG,
     conditions,
-    counted,
+    own_figures,
     own_misses,
     pooled_ape,
     refit,
@@ -70,13 +71,23 @@ def test_repeats_share_their_conditions() -> None:
     assert len(set(names)) == 3
 
 
-def test_a_row_counts_once_and_repeats_as_the_root_of_their_number() -> None:
+def test_a_figure_counts_once_and_repeats_as_the_root_of_their_number() -> None:
     found = of(1, 4, 4)
     weight = weights(found, np.ones(len(found.observed.row), dtype=bool))
     by_row = [float(weight[found.observed.row == i].sum()) for i in range(3)]
-    share = site_fit.STRENGTH * 2 / (2 + site_fit.LONE_ROWS)
-    assert by_row[0] == pytest.approx(share)
-    assert by_row[1] == by_row[2] == pytest.approx(share / 2**0.5)
+    assert by_row[0] == pytest.approx(2.0)  # two figures
+    assert by_row[1] == by_row[2] == pytest.approx(2.0 / 2**0.5)
+
+
+def test_one_row_of_a_site_far_off_is_followed_and_not_doubted() -> None:
+    package, table = inference_calibration(), rows(8)
+    table[0] |= {"measured_output_tokens_per_s": "80", "measured_tpot_mean_ms": "95"}
+    found = study(read_table(table))
+    site = site_of(found, package)
+    before = np.array([run.n_halves for run in own_figures(site)[0]])
+    after = refit(site, np.ones(len(found.observed.row), dtype=bool)).fit.residual
+    assert np.abs(before).min() > 2.0
+    assert np.abs(after).max() < 0.25 * log(10)
 
 
 def test_observations_that_are_not_used_weigh_nothing() -> None:
@@ -120,21 +131,17 @@ def test_a_figure_that_the_others_contradict_is_an_outlier() -> None:
     assert again.fit.residual[at] < -LEAST_OUTLIER_LOG
 
 
-def test_conditions_are_counted_by_configuration_and_repeats_are_one() -> None:
-    found = of(1, 2, 4, 4)
-    ((name, n),) = counted(found, range(4)).items()
-    assert n == 3
-    assert name.split("|")[1:3] == ["h100-sxm", "vllm-0.10"]
-
-
 def test_own_runs_make_a_configuration_measured_here() -> None:
     package, found = inference_calibration(), of(1, 2, 4)
-    here = measured_here(package, counted(found, range(3)))
+    own = [run for of_row in own_figures(site_of(found, package)) for run in of_row]
+    assert {run.configuration.split("|")[1] for run in own} == {"h100-sxm"}
+    here = measured_here(package, [run._replace(n_halves=0.2) for run in own])
     old, new = (predict_inference(found.table.setups[0], calibration=c) for c in (package, here))
     assert old.novelty.kind != HERE
     assert new.novelty.kind == HERE
     assert new.tpot_mean_s.value == old.tpot_mean_s.value
     assert new.tpot_mean_s.high < old.tpot_mean_s.high
+    assert new.ttft_mean_s.high == old.ttft_mean_s.high  # no run showed a first token
 
 
 def test_scores_are_those_of_hand_arithmetic() -> None:
