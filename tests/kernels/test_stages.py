@@ -20,7 +20,8 @@ STEP_S = 0.01
 
 def staged(n_stages: int, **changes: object) -> Fleet:
     values = {"max_batch_tokens": 64, "max_sequences": 8, "n_blocks": 40, "block_tokens": 16}
-    limits = EngineLimits(**(values | {"n_stages": n_stages} | changes))  # type: ignore[arg-type]
+    limits = EngineLimits(**(values | changes))  # type: ignore[arg-type]
+    limits = replace(limits, admission=replace(limits.admission, n_stages=n_stages))
     table = constant_table(STEP_S, max_tokens=64, max_sequences=8)
     return Fleet(limits=limits, table=table)
 

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from gpuplan.diagnose.score import score
     from gpuplan.inputs.plan_file import read_plan
     from gpuplan.inputs.plan_file import read_plan as explain
-    from gpuplan.inputs.scenario.read import read_scenario, scenario_template
+    from gpuplan.inputs.scenario.read import read_scenario
+    from gpuplan.inputs.scenario.template import scenario_template
     from gpuplan.inputs.schema.reference import scenario_schema
     from gpuplan.inputs.traces.columns import column_map
     from gpuplan.inputs.traces.read import read_trace

@@ -1,5 +1,6 @@
 """A case of `fresh.py` through the package's engine, by the rules of a version."""
 
+from dataclasses import replace
 from typing import Any
 
 from gpuplan.domain.columns import ints
@@ -63,9 +64,8 @@ def ours(case: Case, version: str, method: str = "jump") -> Outcome:
             "max_batch_tokens", "max_sequences", "n_blocks", "block_tokens",
             "long_prefill_tokens", "scheduling", "caches_prefixes",
         )},
-        admission=admission(version, case),
+        admission=replace(admission(version, case), n_stages=limits.get("pp", 1)),
         drafts=drafts_of(limits),
-        n_stages=limits.get("pp", 1),
     )  # fmt: skip
     text = text_of(case) if limits["caches_prefixes"] else None
     asked = None

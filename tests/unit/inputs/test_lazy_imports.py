@@ -7,7 +7,7 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "module", ["gpuplan.inputs.documents.yaml_reader", "gpuplan.inputs.scenario.read"]
+    "module", ["gpuplan.inputs.documents.yaml_reader", "gpuplan.inputs.scenario.template"]
 )
 def test_pydantic_is_loaded_for_scenarios_only(module: str) -> None:
     code = f"import sys, {module}; print('pydantic' in sys.modules)"

@@ -6,7 +6,7 @@ import pytest
 
 from fakes.scenarios import read_scenario_text
 from gpuplan.errors import InputError
-from gpuplan.inputs.scenario.read import TEMPLATE_KINDS, scenario_template
+from gpuplan.inputs.scenario.template import TEMPLATE_KINDS, scenario_template
 
 
 @pytest.mark.parametrize("kind", TEMPLATE_KINDS)

@@ -36,6 +36,7 @@ class Admission:
     ends_by_eos: bool = False
     lone_prompt_is_whole: bool = True  # the limit on long prefills spares a request that is alone
     chunks_prompts: bool = True  # else a prompt waits until it fits an iteration whole
+    n_stages: int = 1  # of a pipeline; as many batches are on the way at once
     fills_queue: bool = True  # of stages: with empty batches too, before one is waited for
     watermark_blocks: int = 0  # left free by an admission while others run
     reuses_bare_first: bool = True  # free blocks without text before the oldest with text
@@ -51,7 +52,6 @@ class EngineLimits:
     n_blocks: int  # of the key-value cache
     block_tokens: int
     admission: Admission = Admission()
-    n_stages: int = 1  # of a pipeline; as many batches are on the way at once
     long_prefill_tokens: int | None = None  # the most that one prompt takes of an iteration
     max_context_tokens: int | None = None  # longer requests are refused
     start_s: float = 0.0  # of every request outside the engine: network, tokenizer

@@ -3,16 +3,12 @@
 Files that a scenario names: found beside it, or reported missing.
 
 Changing keys of a document before it is read, in: "growth.per_month_frac=0.1".
-
-Commented scenarios to begin with; each is valid as written.
 """
 
-import difflib
 import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -30,18 +26,6 @@ from gpuplan.inputs.schema.kinds import plain_of
 from gpuplan.inputs.schema.nouns import noun_of
 from gpuplan.inputs.schema.scenario import ScenarioSpec
 from gpuplan.inputs.schema.workload import OnlineSpec, PlainWorkload
-
-# Each kind is made of parts, which stand beside this module as YAML.
-KINDS = {
-    "chat": ("chat", "growth", "site", "terms"),
-    "embeddings": ("embeddings", "growth", "terms"),
-    "training": ("training", "site", "terms"),
-    "finetune": ("finetune", "terms"),
-    "mixed": ("mixed", "growth", "site", "terms"),
-}
-RUNS = ("training", "finetune")  # kinds that restart instead of surviving a failure
-TEMPLATE_KINDS = tuple(KINDS)
-
 
 _STEP = re.compile(r"([A-Za-z_][\w-]*)|\[(\d{1,4})\]")
 MAX_PATH_PARTS = 20
@@ -219,21 +203,3 @@ def _paths(value: Any, path: KeyPath = ()) -> list[KeyPath]:
         if isinstance(item, dict | list):
             found += _paths(item, here)
     return found
-
-
-def scenario_template(kind: str = "chat") -> str:
-    """A commented scenario.yaml of this kind, valid as written."""
-    if kind not in KINDS:
-        close = difflib.get_close_matches(kind, TEMPLATE_KINDS, n=1)
-        guess = f"did you mean {close[0]}?" if close else f"choose {', '.join(TEMPLATE_KINDS)}"
-        raise one(InputError, "init", "kind", f"{kind!r} is not known", guess)
-    text = "".join(_part(name) for name in ("head", *KINDS[kind]))
-    return text.replace("survive: node ", "survive: none ") if kind in RUNS else text
-
-
-def _part(name: str) -> str:
-    if name == "mixed":
-        works = (_part(kind).split("workloads:\n", 1)[1] for kind in ("chat", "finetune"))
-        return "name: chat by day, fine-tuning by night\n\nworkloads:\n" + "\n".join(works)
-    folder = files("gpuplan.inputs.scenario") / "templates"
-    return (folder / f"{name}.yaml").read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from gpuplan.inputs.documents.yaml_reader import read_yaml_text
 from gpuplan.inputs.scenario.assumptions import show_value
-from gpuplan.inputs.scenario.read import scenario_template
+from gpuplan.inputs.scenario.template import scenario_template
 from gpuplan.inputs.schema.cluster import ClusterSpec
 from gpuplan.inputs.schema.fleet import FleetSpec
 from gpuplan.inputs.schema.keys import Strict

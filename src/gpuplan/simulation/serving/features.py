@@ -33,7 +33,7 @@ def has_features(limits: EngineLimits, requests: Requests | None = None) -> bool
     """True where the engine does more than serve first come, first served."""
     return bool(
         (requests is not None and _ends_differ(limits, requests))
-        or limits.n_stages > 1
+        or limits.admission.n_stages > 1
         or limits.caches_prefixes
         or limits.scheduling == "priority"
         or limits.drafts is not None
@@ -60,7 +60,7 @@ def problems_of(limits: EngineLimits) -> list[Problem]:
     if limits.long_prefill_tokens is not None and limits.long_prefill_tokens < 1:
         what = f"got {limits.long_prefill_tokens}"
         found.append(Problem("long prefill", what, "use at least one token, or leave it out"))
-    if limits.n_stages > 1 and (limits.drafts is not None or limits.admission.is_ahead):
+    if limits.admission.n_stages > 1 and (limits.drafts is not None or limits.admission.is_ahead):
         what = "with speculative decoding, or with async scheduling"
         found.append(Problem("pipeline stages", what, "not simulated together: leave one out"))
     return found + _draft_problems(limits)

@@ -76,8 +76,8 @@ def _simulated(
         sim = with_sglang(sim, requests, (fleet.limits,), blocks=blocks)
     elif has_features(fleet.limits, requests):
         sim = with_features(sim, requests, (fleet.limits,), blocks=blocks, seed=fleet.seed)
-        if fleet.limits.n_stages > 1:
-            sim = with_stages(sim, fleet.limits.n_stages)
+        if fleet.limits.admission.n_stages > 1:
+            sim = with_stages(sim, fleet.limits.admission.n_stages)
     _run(sim, taken.accepted, fleet, method=method)
     return outcome_of(requests, sim, taken=taken, start_s=fleet.limits.start_s)
 

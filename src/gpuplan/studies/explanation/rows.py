@@ -215,7 +215,7 @@ class _Rows:
 
     def _notes(self, sized: Sized) -> Iterator[str]:
         candidate, level = sized.candidate, self.inputs.around.options.min_probability_frac
-        if candidate.is_quantized_below and not self.task.is_asked(candidate):
+        if candidate.is_quantized_below:
             yield "narrower than published: check the quality on your own task"
         if candidate.engine is not None and not self.task.is_measured(candidate):
             yield UNMEASURED

@@ -38,6 +38,7 @@ def admission_of(setup: ServingSetup, asked: EngineRequest, n_blocks: int = 0) -
         lone_prompt_is_whole=rules.lone_prompt_is_whole,
         reuses_bare_first=rules.reuses_bare_first,
         chunks_prompts=typed.chunks_prompts,
+        n_stages=setup.n_stages,
         fills_queue=rules.fills_queue,
         # vLLM counts the null block among all.
         watermark_blocks=int((typed.watermark_frac or 0.0) * (n_blocks + 1)),

@@ -111,7 +111,6 @@ class EvaluatedDeployment:
             n_blocks=self.n_blocks,
             block_tokens=setup.settings.block_tokens,
             admission=admission_of(setup, asked, self.n_blocks),
-            n_stages=setup.n_stages,
             long_prefill_tokens=asked.long_prefill_tokens,
             max_context_tokens=setup.model.max_context_tokens,
             caches_prefixes=caches_prefixes(setup, asked),

@@ -236,7 +236,7 @@ def _spec(task: SizingTask) -> tuple[ProposalSpec, list[Assumption]]:
         workload=workload.name,
         precisions=tuple(form.name for form in precisions),
         cache_precision=stored.cache.name,
-        narrow=tuple(f.name for f in precisions if f.stored_bytes < published.stored_bytes),
+        narrow=tuple(f.name for f in precisions if f.element_bytes < published.element_bytes),
         is_moe=model.is_moe,
         engine=task.engine,
         layout=workload.layout,

@@ -47,7 +47,7 @@ def test_blocks_are_what_the_memory_holds_by_hand():
 def test_stages_of_a_replica_have_one_scheduler():
     whole, staged = evaluated(setup()), evaluated(setup(layout=ServingLayout(pp=2)))
     limits, of = staged.limits, staged.setup.settings
-    assert (limits.max_sequences, limits.n_stages) == (of.max_sequences, 2)
+    assert (limits.max_sequences, limits.admission.n_stages) == (of.max_sequences, 2)
     # Half of the layers lie on a stage: a block takes half, and fewer weights leave more room.
     assert staged.n_blocks > 2 * whole.n_blocks
     assert staged.fleet(3).n_engines == 3
@@ -55,7 +55,7 @@ def test_stages_of_a_replica_have_one_scheduler():
 
 def test_stages_of_ranks_that_step_together_are_apart():
     of = evaluated(setup(layout=ServingLayout(pp=2, dp=2)))
-    assert (of.limits.n_stages, of.fleet(3).n_engines) == (1, 12)
+    assert (of.limits.admission.n_stages, of.fleet(3).n_engines) == (1, 12)
     assert of.limits.max_sequences == of.setup.settings.max_sequences // 2
 
 

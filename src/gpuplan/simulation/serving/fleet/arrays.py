@@ -97,7 +97,8 @@ def engines_of(jobs: Jobs, fleet: ElasticFleet, *, bin_s: float, method: str) ->
         return with_sglang(engines, jobs.requests, limits, blocks=jobs.blocks)
     if any(has_features(one, jobs.requests) for one in limits):
         found = with_features(engines, jobs.requests, limits, blocks=jobs.blocks, seed=fleet.seed)
-        return with_stages(found, limits[0].n_stages) if limits[0].n_stages > 1 else found
+        n_stages = limits[0].admission.n_stages
+        return with_stages(found, n_stages) if n_stages > 1 else found
     return engines
 
 
