@@ -131,7 +131,7 @@ def _assumed_share(engine: EngineSettings) -> Assumption:
             f"{engine.memory_use_frac:.2f} of the visible memory, {engine.name}, "
             f"{engine.max_sequences} sequences and {engine.max_batch_tokens} tokens an iteration"
         ),
-        "vLLM's defaults on this device; 0.92 and less sampling memory from 0.21 on",
+        "vLLM's defaults on this device; 0.92, graphs counted, from 0.21 on",
         "--gpu-memory-utilization, --engine-version, --max-num-seqs",
         "vLLM-defaults",
     )

@@ -31,7 +31,7 @@ def memory_on(device, *, layout=ServingLayout(), n_sequences=1, **engine):  # no
 
 
 def test_parts_and_cache_fill_the_engines_share():
-    memory = memory_on(models.device())
+    memory = memory_on(models.device(), version=(0, 20))
     parts = memory.weights_bytes + memory.activation_bytes + memory.communication_bytes
     parts += memory.context_bytes + memory.lora_bytes + memory.cache_bytes
     assert parts == pytest.approx(0.9 * 79.18 * GIB)
@@ -46,7 +46,9 @@ def test_newer_engines_count_graphs_inside_their_share():
 def test_graphs_outside_the_share_still_need_room():
     """With the whole device given to the engine, nothing is left beside it."""
     device = models.device()
-    whole, most = memory_on(device, memory_use_frac=1.0), memory_on(device, memory_use_frac=0.9)
+    whole, most = (
+        memory_on(device, version=(0, 20), memory_use_frac=share) for share in (1.0, 0.9)
+    )
     gained = whole.cache_bytes - most.cache_bytes
     assert gained == pytest.approx(0.1 * 79.18 * GIB - whole.graphs_bytes)
 

@@ -1,8 +1,9 @@
 """How each engine takes memory and fills a batch by default: few constants per engine version.
 
-vLLM profiles a full batch before it sizes the cache. Up to 0.20 its sampler sorts whole logits;
-from 0.21 on fused kernels replace the sort, captured graphs are counted inside the engine's share,
-and the default share is 0.92 instead of 0.90 [vLLM-0.11, vLLM-0.21].
+vLLM profiles a full batch before it sizes the cache, sampling included. From 0.21 on, captured
+graphs are counted inside the engine's share, and the default share is 0.92 instead of 0.90
+[vLLM-0.11, vLLM-0.21]. Fused kernels may sample with less than the sort that the logs show; no log
+of a version that does so by default is public, so the sort's peak stands for all.
 """
 
 from dataclasses import replace
@@ -17,11 +18,8 @@ from gpuplan.units import GIB
 # and the sort's own double buffer of 4 + 8 + 8 (index counter). Found in the logs (38.4 to 39.5)
 # before it was explained so [measured:vllm-h100-2025].
 SORT_BYTES_PER_LOGIT = 38.0
-# Fused sampling: 2 as computed, 4 in fp32, 4 probabilities, 4 log-probabilities and 3 of masks
-# and noise; [measured:vllm-h100-2025] shows 17 on the one row with fused kernels.
-FUSED_BYTES_PER_LOGIT = 17.0
 LARGE_DEVICE_BYTES = 70 * GIB
-FUSED_SINCE = (0, 21)
+GRAPHS_COUNTED_SINCE = (0, 21)
 USUAL_VERSION = tuple(int(part) for part in USUAL_ENGINE.version.split("."))
 # TensorRT-LLM's benchmarks hand 0.95 of what the weights leave to the cache
 # [TensorRT-LLM-perf-overview]; its sampler works on what it needs only.
@@ -75,14 +73,14 @@ def vllm_settings(
     is_large = accelerator.memory.visible_bytes >= LARGE_DEVICE_BYTES
     is_large = is_large and not accelerator.id.startswith("a100")
     major, minor = version or USUAL_VERSION
-    is_fused = (major, minor) >= FUSED_SINCE
+    counts_graphs = (major, minor) >= GRAPHS_COUNTED_SINCE
     return EngineSettings(
         name=f"vllm {major}.{minor}",
-        memory_use_frac=memory_use_frac or (0.92 if is_fused else 0.90),
+        memory_use_frac=memory_use_frac or (0.92 if counts_graphs else 0.90),
         max_sequences=max_sequences or (1024 if is_large else 256),
         max_batch_tokens=8192 if is_large else 2048,
         block_tokens=16,
-        sampler_bytes_per_logit=FUSED_BYTES_PER_LOGIT if is_fused else SORT_BYTES_PER_LOGIT,
-        counts_graphs=is_fused,
+        sampler_bytes_per_logit=SORT_BYTES_PER_LOGIT,
+        counts_graphs=counts_graphs,
         lora=lora,
     )

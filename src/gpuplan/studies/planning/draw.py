@@ -13,7 +13,7 @@ from gpuplan.studies.market.owned import Standing
 from gpuplan.studies.planning.options import FleetTable, pool_name
 from gpuplan.studies.planning.rows import FleetRow
 
-SAME_FRAC = 1e-3  # below, a draw has not changed
+SAME_FRAC = 1e-9  # below, a draw has not changed; coarser, equal fleets cost by where they began
 MOST_ROUNDS = 3
 DRAWN = ("energy", "carbon", "weighted")  # objectives that count watts
 

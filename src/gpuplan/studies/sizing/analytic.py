@@ -1,4 +1,4 @@
-"""Fleets of candidates that are not simulated: deferrable work, pipeline stages, shared experts.
+"""Fleets of candidates that are not simulated: deferrable work, layouts no simulator covers.
 
 The regime formulas give means; measured ratios of tails to means give percentiles.
 """

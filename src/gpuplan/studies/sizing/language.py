@@ -42,6 +42,10 @@ def language_sizes(task: SizingTask) -> Sizing:
     )
 
 
+def _without_price(each: Candidate) -> NotSized:
+    return NotSized(candidate=each, n_replicas_least=1, cost_least_usd_per_h=None, why=NO_PRICE)
+
+
 def _sizes(
     task: SizingTask, candidates: Sequence[Candidate]
 ) -> Iterator[Sized | Rejection | NotSized]:
@@ -55,9 +59,7 @@ def _sizes(
     rows: dict[tuple[str, str, str], list[Candidate]] = {}
     for each in candidates:
         if task.context.price(each, 1) is None and not task.context.options.is_exhaustive:
-            yield NotSized(
-                candidate=each, n_replicas_least=1, cost_least_usd_per_h=None, why=NO_PRICE
-            )
+            yield _without_price(each)
         else:
             share = each.share.name if each.share else ""
             key = (str(each.accelerator), each.precision, share)

@@ -42,7 +42,7 @@ def test_memory_parts_fill_the_engines_budget():
     table = titled(sheet, "Memory of one accelerator")
     *parts, budget = map(figure, column(table, "size"))
     assert sum(parts) == pytest.approx(budget, abs=0.05)
-    assert column(table, "share")[-1] == "90.0 %"
+    assert column(table, "share")[-1] == "92.0 %"
 
 
 def test_only_parts_that_are_there_are_shown():
