@@ -7,6 +7,7 @@ Run with `transformers` installed: python tools/build_model_defaults.py
 
 import ast
 import json
+import re
 import warnings
 from pathlib import Path
 
@@ -22,6 +23,8 @@ def names_read() -> set[str]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found.add(node.value)
+    # Traits of a family name fields too: flags=use_qkv_bias:qkv.
+    found.update(re.findall(r"\w+", (PACKAGE / "data" / "architectures.csv").read_text("utf-8")))
     return {name for name in found if name.isidentifier()} - (SKIP - {"bias"})
 
 

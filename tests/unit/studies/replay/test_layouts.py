@@ -37,12 +37,13 @@ def ready(requests: Requests, *, tp: int = 1, **scheduler: object):
     return prepared("Llama-3.1-8B", "H100", requests, asked=asked)
 
 
-def test_stages_share_sequences_and_cache():
+def test_stages_share_one_scheduler():
     whole, staged = (
         ready(chat(), max_sequences=64, replica=ReplicaRequest(pp=pp)) for pp in (1, 2)
     )
-    assert (whole.fleet.n_engines, staged.fleet.n_engines) == (2, 4)
-    assert staged.fleet.limits.max_sequences == whole.fleet.limits.max_sequences // 2
+    assert (whole.fleet.n_engines, staged.fleet.n_engines) == (2, 2)
+    assert staged.fleet.limits.max_sequences == whole.fleet.limits.max_sequences
+    assert staged.fleet.limits.admission.n_stages == 2
     assert staged.setup.layout.n_accelerators == 2
 
 
@@ -60,7 +61,7 @@ def test_paid_time_and_sizes_count_replicas_not_engines(layout: dict[str, int]):
     slo = SloTargets(ttft_s=0.3, kept_frac=0.9)
     held = smallest_holding(found, requests, router="least_outstanding", slo=slo)
     for point in held.tried:
-        n_engines = point.n_replicas * found.setup.layout.n_engines
+        n_engines = point.n_replicas * found.setup.n_engines
         fleet = replace(found.fleet, n_engines=n_engines, router="least_outstanding")
         span_s = simulate_serving(requests, fleet).totals.span_s
         paid_s = span_s * point.n_replicas * found.setup.layout.n_accelerators
