@@ -45,6 +45,7 @@ RENAMED = {
 }
 
 
+LARGEST = 1e15  # a thousand runs on fifteen trillion tokens are fewer
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 OUTPUT = "Output"
 # The kind of a value in a letter or a word, as manual pages write it.
@@ -75,6 +76,7 @@ class GroupedCommand(TyperCommand):
         """Run, known by name."""
         _running.append(str(ctx.info_name))
         try:
+            _check_numbers(ctx, self.get_params(ctx))
             return super().invoke(ctx)
         finally:
             _running.pop()
@@ -95,6 +97,17 @@ class GroupedCommand(TyperCommand):
         """Arguments as today's options understand them."""
         known = {flag for param in self.get_params(ctx) for flag in param.opts}
         return super().parse_args(ctx, with_new_names(args, known, is_silent=ctx.resilient_parsing))
+
+
+def _check_numbers(ctx: Any, params: list[Any]) -> None:
+    """No option takes what is no number, or more than anything that is counted or measured."""
+    flags = {param.name: param.opts[0] for param in params if param.param_type_name == "option"}
+    for name, value in ctx.params.items():
+        numbers = value if isinstance(value, list | tuple) else [value]
+        for number in numbers:
+            if isinstance(number, int | float) and not abs(number) <= LARGEST:
+                flag = flags.get(name, name)
+                ctx.fail(f"{flag}: {number:g} is not allowed; give a number up to {LARGEST:g}")
 
 
 def group_of(param: Any) -> str:

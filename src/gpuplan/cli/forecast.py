@@ -51,6 +51,8 @@ class EtaOptions(NamedTuple):
     as_json: Json = False
 
 
+GROWTH: dict[str, float] = {"min": -0.9, "max": 1.0}  # past doubling every month nothing is a trend
+WEEKS: dict[str, float] = {"min": 0, "max": 156}
 HISTORY_H = 8 * 7 * 24.0  # weeks that a growth model can be tried on
 HistoryHours = Annotated[
     float, opt(SERVER, "Hours of history to read from a server.", "--history-h", min=1)
@@ -77,12 +79,15 @@ class ForecastOptions(NamedTuple):
         float, opt(FLEET, "Target utilization of new capacity, 0 to 1.", min=0.01, max=1)
     ] = 0.80
     lead_weeks: Annotated[
-        float | None, opt(FLEET, "Lead time from order to service, weeks.", "--lead-weeks", min=0)
+        float | None, opt(FLEET, "Lead time from order to service, weeks.", "--lead-weeks", **WEEKS)
     ] = None
     lead_weeks_high: Annotated[
         float | None,
         opt(
-            FLEET, "Late end of the lead time (90th percentile), weeks.", "--lead-weeks-high", min=0
+            FLEET,
+            "Late end of the lead time (90th percentile), weeks.",
+            "--lead-weeks-high",
+            **WEEKS,
         ),
     ] = None
     service_level: Annotated[
@@ -106,7 +111,8 @@ class ForecastOptions(NamedTuple):
         float | None, opt(LOAD, "Seconds between two values (step).", "--step-s", min=1)
     ] = None
     growth: Annotated[
-        float | None, opt(LOAD, "Growth per month, e.g. 0.08; fitted to the peaks by default.")
+        float | None,
+        opt(LOAD, "Growth per month, e.g. 0.08; fitted to the peaks by default.", **GROWTH),
     ] = None
     growth_model: Annotated[
         str | None,
@@ -187,7 +193,7 @@ class ReplanOptions(NamedTuple):
     workload: Annotated[str | None, opt(LOAD, "Workload of the plan that the telemetry is of.")] = (
         None
     )
-    growth: Annotated[float, opt(LOAD, "Growth per month to plan for, e.g. 0.08.")] = 0.0
+    growth: Annotated[float, opt(LOAD, "Growth per month to plan for, e.g. 0.08.", **GROWTH)] = 0.0
     max_change: Annotated[
         int | None, opt(FLEET, "Maximum accelerators added at once.", "--max-change", min=1)
     ] = None

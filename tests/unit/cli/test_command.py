@@ -2,6 +2,7 @@
 
 from typing import Annotated, NamedTuple
 
+import pytest
 import typer
 from typer.testing import CliRunner
 
@@ -72,3 +73,11 @@ def test_verbs_are_listed_in_groups():
     text = CliRunner().invoke(app, ["--help"]).stdout
     places = [text.index(word) for word in ("Plan and design:", " plan ", "Operate:", " watch ")]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize("rate", ["nan", "inf", "1e18"])
+def test_what_is_no_number_and_what_is_past_all_numbers_is_refused(rate: str):
+    found = CliRunner().invoke(made(), ["show", "--rate", rate])
+    assert found.exit_code == 2
+    assert "--rate" in found.output
+    assert CliRunner().invoke(made(), ["show", "--rate", "1e14"]).exit_code == 0

@@ -41,6 +41,7 @@ SEED = 1
 LENGTH_LOG_SD = 0.6
 # A run covers so many times what is in the engine at once, and is measured where it has settled.
 N_TURNOVERS = 10
+LEAST_SETTLING = 10
 LEAST_REQUESTS, MOST_REQUESTS = 1000, 20_000
 POOL = 8  # replicas that are run: they speak for more, whose load is as even
 LEAST_S = 1e-12
@@ -188,7 +189,9 @@ def _share(setup: ServingSetup, case: ServingCase, near: Served) -> Share:
     n_settled = N_TURNOVERS * rate * float(near.e2e_s)
     n = min(MOST_REQUESTS, max(LEAST_REQUESTS, math.ceil(n_settled)))
     ends_per_s = float(near.output_tokens_per_s) / case.output_tokens
-    return Share(rate, n_run, max(1, min(n, int(LONGEST_S * ends_per_s))), False)
+    n_taken = max(1, min(n, int(LONGEST_S * ends_per_s)))
+    # So few that no two meet: nothing has to settle or drain.
+    return Share(rate, n_run, n_taken, n_taken < LEAST_SETTLING)
 
 
 def _requests(case: ServingCase, share: Share) -> Requests:

@@ -263,3 +263,12 @@ def test_replicas_behind_one_router_wait_less_than_one_alone_and_as_in_a_replay(
     alone, among = (run(setup(8.0 * n, n_replicas=n)) for n in (1.0, 8.0))
     assert among.wait_mean_s < alone.wait_mean_s
     assert among.n_running == pytest.approx(alone.n_running, rel=0.1)
+
+
+@pytest.mark.parametrize("rate", [1e-12, 1e-6])
+def test_a_request_in_years_is_served_alone(rate: float):
+    rare, alone = run(setup(rate)), run(setup(1e-3))
+    assert rare is not None
+    assert alone is not None
+    assert rare.tpot_mean_s == pytest.approx(alone.tpot_mean_s, rel=0.1)
+    assert rare.n_running == 1.0
