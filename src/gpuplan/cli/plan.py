@@ -23,6 +23,7 @@ from gpuplan.cli.options import (
     Output,
     Overlay,
     Precision,
+    PrefixHitRate,
     Seed,
     Store,
     accelerators_in,
@@ -89,9 +90,7 @@ class PlanOptions(NamedTuple):
         str | None,
         opt(MODEL, "Engines to choose from, each planned for whole, e.g. vllm,sglang."),
     ] = None
-    prefix_cache_hit_rate: Annotated[
-        Count, opt(MODEL, "Prefix cache hit rate: share of prompt tokens, 0 to 1.", min=0, max=1)
-    ] = None
+    prefix_cache_hit_rate: PrefixHitRate = None
     active: Annotated[
         Count, opt(LOAD, "Share of users active at the peak, 0 to 1.", min=0, max=1)
     ] = None

@@ -31,6 +31,7 @@ from gpuplan.cli.options import (
     Overlay,
     Pp,
     Precision,
+    PrefixHitRate,
     Rate,
     Tp,
     accelerators_in,
@@ -78,6 +79,7 @@ class PredictOptions(NamedTuple):
     rate: Rate = None
     input_tokens: InputTokens = None
     output_tokens: OutputTokens = None
+    prefix_cache_hit_rate: PrefixHitRate = None
     regime: Annotated[
         str | None,
         opt(LOAD, "Kind of load: max_load, fixed_concurrency, static_batch, poisson, prefill …"),
@@ -157,6 +159,7 @@ def _request(options: PredictOptions) -> "PredictRequest":
         output_tokens=options.output_tokens,
         n_concurrent=options.concurrency,
         requests_per_s=options.rate,
+        prefix_hit_frac=options.prefix_cache_hit_rate or 0.0,
         adapters=lora,
     )
     return PredictRequest(

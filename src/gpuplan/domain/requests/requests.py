@@ -75,6 +75,7 @@ class LoadRequest:
     output_tokens: int | None = None
     n_concurrent: int | None = None
     requests_per_s: float | None = None
+    prefix_hit_frac: float = 0.0  # of the prompt tokens, found in the prefix cache
     adapters: LoraUse | None = None
 
 

@@ -90,6 +90,7 @@ class PredictBody(DeploymentBody):
     output_tokens: Tokens | None = None
     concurrency: Count | None = None
     requests_per_s: float | None = Field(None, gt=0, le=1e6)
+    prefix_cache_hit_rate: float = Field(0.0, ge=0, le=1)
 
 
 class SimulateBody(PredictBody):

@@ -216,6 +216,7 @@ def _served(body: PredictBody) -> PredictRequest:
         output_tokens=body.output_tokens,
         n_concurrent=body.concurrency,
         requests_per_s=body.requests_per_s,
+        prefix_hit_frac=body.prefix_cache_hit_rate,
     )
     return PredictRequest(
         **_layout(body),

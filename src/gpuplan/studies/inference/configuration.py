@@ -193,6 +193,7 @@ def _load(asked: LoadRequest) -> tuple[ServingLoad, list[Assumption]]:
         output_tokens=float(asked.output_tokens or DEFAULT_OUTPUT_TOKENS),
         n_sequences=None if asked.n_concurrent is None else float(asked.n_concurrent),
         requests_per_s=asked.requests_per_s,
+        cached_input_frac=asked.prefix_hit_frac,
         adapters=asked.adapters,
     )
     if lengths:

@@ -92,3 +92,19 @@ def test_start_up_is_the_sum_of_its_phases_and_grows_with_the_weights():
     assert heavy["total"].value > light["total"].value
     parts = [each.value for name, each in light.items() if name != "total"]
     assert light["total"].value == pytest.approx(sum(parts))
+
+
+def test_a_cached_prefix_saves_prefill_and_is_still_read_at_every_step():
+    def found(hit_frac):
+        asked = LoadRequest(
+            input_tokens=8000, output_tokens=200, n_concurrent=16, prefix_hit_frac=hit_frac
+        )
+        return predict(LLAMA, "h100-sxm", PredictRequest(load=asked))
+
+    cold, warm = found(0.0), found(0.9)
+    fresh = 1.0 - 0.9
+    ratio = warm.served.ttft_mean_s.value / cold.served.ttft_mean_s.value
+    assert fresh < ratio < 0.5
+    assert warm.served.tpot_mean_s.value < cold.served.tpot_mean_s.value
+    assert warm.served.decode.attention_s == pytest.approx(cold.served.decode.attention_s)
+    assert warm.memory.sequence_bytes == cold.memory.sequence_bytes
