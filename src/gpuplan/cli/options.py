@@ -89,6 +89,10 @@ Concurrency = Annotated[
     opt(LOAD, "Concurrent requests of a closed loop (max concurrency).", min=1, max=1_000_000),
 ]
 Rate = Annotated[float | None, opt(LOAD, "Request rate at the peak, requests per second.", min=0)]
+ThinkTime = Annotated[
+    float | None,
+    opt(LOAD, "Mean think time of a user between requests, s.", "--think-time-s", min=0),
+]
 PrefixHitRate = Annotated[
     float | None,
     opt(LOAD, "Prefix cache hit rate: share of prompt tokens, 0 to 1.", min=0, max=1),

@@ -18,6 +18,7 @@ from gpuplan.cli.options import (
     SLO,
     AsOf,
     Calibration,
+    Concurrency,
     Json,
     KvPrecision,
     Output,
@@ -26,6 +27,7 @@ from gpuplan.cli.options import (
     PrefixHitRate,
     Seed,
     Store,
+    ThinkTime,
     accelerators_in,
     arg,
     model_in,
@@ -100,6 +102,8 @@ class PlanOptions(NamedTuple):
     requests_per_day: Annotated[
         Count, opt(LOAD, "Total requests per day.", "--requests-per-day", min=0)
     ] = None
+    concurrency: Concurrency = None
+    think_time_s: ThinkTime = None
     growth: Annotated[Count, opt(LOAD, "Demand growth per month, 0.05 is 5 %.")] = None
     jobs: Annotated[
         Path | None,

@@ -28,6 +28,7 @@ from gpuplan.cli.options import (
     Pp,
     Precision,
     Seed,
+    ThinkTime,
     accelerators_in,
     arg,
     model_in,
@@ -146,9 +147,7 @@ class SimulateOptions(NamedTuple):
     users: Annotated[
         int | None, opt(LOAD, "Concurrent users of a closed loop; each waits for its response.")
     ] = None
-    think_time_s: Annotated[
-        Number, opt(LOAD, "Mean think time of a user between requests, s.", "--think-time-s")
-    ] = None
+    think_time_s: ThinkTime = None
     turns: Annotated[
         Number, opt(LOAD, "Mean turns of a conversation; prompts contain earlier turns.")
     ] = None

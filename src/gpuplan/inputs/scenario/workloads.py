@@ -131,6 +131,11 @@ def arrivals(spec: OnlineSpec, path: KeyPath, assumptions: Assumptions) -> Arriv
     """When requests arrive; what had to be assumed is noted."""
     demand = spec.demand
     _note_users(demand, path, assumptions)
+    if demand.concurrent_requests is not None and spec.request.think_time_s is None:
+        why = "every client asks again at once, as with a benchmark's max concurrency: people who "
+        why += "read and type, and agents whose tools take long, need fewer replicas"
+        at = (*path[:-1], "request", "think_time_s")
+        assumptions.add(at, 0.0, why, what="Think time between response and next request (s)")
     load_steps = steps(demand.load_duration, (*path, "load_duration"), assumptions)
     peak, mean = _rates_from_steps(load_steps)
     rates = peak_rates(spec)

@@ -225,8 +225,8 @@ LOADS = (
     ),
     Rule(
         rf"{{n}}\s*(?:concurrent|simultaneous|parallel|in[\s-]flight)\s+(?:\w+\s+)??"
-        rf"(?:(?P<people>{PEOPLE})|(?P<agents>agents?)|{REQUESTS}|sessions?|streams?|conversations?"
-        r"|jobs)\b",
+        rf"(?:(?P<people>{PEOPLE}|chats|conversations?|sessions?)|(?P<agents>agents?)|{REQUESTS}"
+        r"|streams?|jobs)\b",
         _concurrent,
     ),
     Rule(r"{n}\s*(?:concurrent(?:ly)?|at\s+once|in\s+parallel)\b", _concurrent),

@@ -24,7 +24,7 @@ from gpuplan.inputs.words.stages import (
     put_passages,
     put_stage,
 )
-from gpuplan.inputs.words.tasks import USES, patience
+from gpuplan.inputs.words.tasks import THINK_S, THINK_WHY, USES, patience
 from gpuplan.units import DAY, HOUR
 
 LOADS = (
@@ -101,7 +101,7 @@ def _left_over(draft: Draft) -> None:
 
 
 def _people_at_once(draft: Draft) -> None:
-    """Concurrent users have a request each in flight, unless it is said how often they ask."""
+    """Concurrent users ask, read and ask again, unless it is said how often they ask."""
     users, daily = draft.facts.get("demand.users"), draft.facts.get("requests_per_user_per_day")
     if users is not None and daily is not None:
         words = f"{users.words}, {daily.words}"
@@ -117,6 +117,7 @@ def _people_at_once(draft: Draft) -> None:
         draft.facts["demand.active_frac"] = fact._replace(value=1.0)
     else:
         draft.facts["demand.concurrent_requests"] = fact
+        draft.facts["people"] = fact
 
 
 def _kind(draft: Draft, models: tuple[Named, ...], stated: Sequence[str]) -> str:
@@ -356,6 +357,9 @@ def _demand(draft: Draft, at: KeyPath) -> None:
             draft.note("tokens per second", "output", why, '"… output tokens/s"')
     _live(draft, at)
     _moved(draft, at, ("demand.",))
+    if draft.take("people") and draft.has((*demand, "concurrent_requests")):
+        path = (*at, "request", "think_time_s")
+        draft.assume(path, THINK_S, "think time (s)", THINK_WHY)
     _hours(draft, demand)
     if not any(draft.has((*demand, key)) for key in LOADS):
         why = "no load was named"

@@ -17,6 +17,8 @@ KEYS: dict[str, KeyPath] = {
     "requests_per_hour": (*WORK, "demand", "requests_per_user_per_h"),
     "rate": (*WORK, "demand", "requests_per_s"),
     "requests_per_day": (*WORK, "demand", "requests_per_day"),
+    "concurrency": (*WORK, "demand", "concurrent_requests"),
+    "think_time_s": (*WORK, "request", "think_time_s"),
     "input_tokens": (*WORK, "request", "input_tokens"),
     "output_tokens": (*WORK, "request", "output_tokens"),
     "prefix_cache_hit_rate": (*WORK, "request", "prefix_hit_frac"),

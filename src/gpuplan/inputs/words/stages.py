@@ -1,17 +1,18 @@
 """Facts of a description → the further models of a pipeline: retrieval, reranking."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from gpuplan.inputs.documents.document import KeyPath
 from gpuplan.inputs.scenario.assumptions import ACTIVE_FRAC, REQUESTS_PER_USER_PER_H
 from gpuplan.inputs.words.draft import Draft
 from gpuplan.inputs.words.scan import Fact, Named
 from gpuplan.inputs.words.tasks import USES
-from gpuplan.units import HOUR
+from gpuplan.units import HOUR, MS
 
 DOCS_PER_QUERY = 50
 QUERY_TOKENS = 32
+FASTER = 0.5  # responses over their targets, while a further stage carries the most
 NEAR = 4  # characters between an amount of documents and their length
 
 
@@ -92,5 +93,18 @@ def _derived(draft: Draft, at: KeyPath, per_query: float, kind: str) -> None:
         hourly = demand.get("requests_per_user_per_h", REQUESTS_PER_USER_PER_H)
         mine["demand"] = {"requests_per_s": demand["users"] * active * hourly / HOUR * per_query}
         return
-    scaled = {"requests_per_s", "requests_per_day", "concurrent_requests"}
+    if "concurrent_requests" in demand:
+        per_s = demand["concurrent_requests"] / _cycle_s(draft, first) * per_query
+        mine["demand"] = {"requests_per_s": round(per_s, 9)}
+        return
+    scaled = {"requests_per_s", "requests_per_day"}
     mine["demand"] = {k: v * per_query if k in scaled else v for k, v in demand.items()}
+
+
+def _cycle_s(draft: Draft, first: Mapping[str, Any]) -> float:
+    """From request to request of a closed loop's client: it thinks, and waits half its targets."""
+    slo, request = first.get("slo", {}), draft.request(("workloads", 0))
+    limits = [float(limit) for key, limit in slo.items() if key.startswith("e2e")]
+    tokens = {"ttft": 1.0, "tpot": float(request.get("output_tokens", 1.0))}
+    parts = [tokens[k[:4]] * float(limit) * MS for k, limit in slo.items() if k[:4] in tokens]
+    return float(request.get("think_time_s", 0.0)) + FASTER * (min(limits, default=0.0) or sum(parts))

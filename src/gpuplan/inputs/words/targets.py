@@ -75,6 +75,14 @@ def _bare(phrase: Phrase) -> Facts:
     return _target("e2e", phrase)
 
 
+def _seconds(phrase: Phrase) -> Facts:
+    """Seconds without a metric: until the response starts where that is said, else all of it."""
+    seconds = phrase.number() * phrase.seconds()
+    if phrase.get("starts"):
+        return {"slo.ttft_p95_ms": round(seconds / MS, 9)}
+    return {"slo.e2e_p95_s": seconds}
+
+
 def _speed(phrase: Phrase) -> Facts:
     """Tokens per second of one user, as the time per token."""
     return {"slo.tpot_p95_ms": round(1e3 / phrase.number(), 6)}
@@ -183,10 +191,15 @@ LIMITS = (
     ),
     *(_limit(metric) for metric in ("ttft", "tpot", "itl", "e2e")),
     Rule(rf"\b(?P<before>p50|p95|p99|p90|median){_MOST}{{t}}", _bare),
-    Rule(
-        r"(?:\b(?:in|within|under|below|at most|less than)|<=?|≤)\s*{n}\s*"
-        r"(?P<u>ms|milliseconds|s|secs?|seconds?)\b(?:\s*(?:each|per\s+\w+))?(?:\s*(?:latency|e2e))?",
-        lambda p: {"slo.e2e_p95_s": p.number() * (MS if p.get("u").startswith("m") else 1.0)},
+    *(
+        Rule(
+            r"(?:\b(?P<starts>start|begin|appear|stream)\w*\s+(?:to\s+\w+\s+)?)?"
+            rf"(?:\b(?:in|within|under|below|at most|less than)|<=?|≤)\s*{number}\s*"
+            r"(?P<t_unit>ms|milliseconds?|s|secs?|seconds?)\b(?:\s*(?:each|per\s+\w+))?"
+            r"(?:\s*(?:latency|e2e))?",
+            _seconds,
+        )
+        for number in ("{n}", "{few}")
     ),
     states(r"{n}\s*%\s*(?:availability|uptime|available)\b", "slo.availability_frac", PERCENT),
     states(r"\b(?:availability|uptime)(?:\s+of|:|=)?\s*{n}\s*%", "slo.availability_frac", PERCENT),

@@ -55,6 +55,11 @@ USES = {
     "chat": Use(2000, 300, {"ttft_p95_ms": 2000, "tpot_p95_ms": 50}),
 }
 
+THINK_S = 30.0  # of people; from question to question half take 39 s or less [RAGPulse]
+THINK_WHY = (
+    "people read and type: half of them ask again within 39 s, the response included [RAGPulse]; "
+    "0 is as many requests always in flight"
+)
 TOKENS_PER_S = 4000.0  # of a prompt longer than usual, that a person waits for
 OF_PIECE = ("audio_s", "image_width_px", "image_height_px", "frames", "steps")
 

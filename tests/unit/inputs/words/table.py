@@ -20,6 +20,8 @@ LOADS = [
     ("900 developers, each sending 6 requests an hour", "demand.requests_per_user_per_h", 6),
     ("100 concurrent users thinking 20 s between turns", "request.think_time_s", 20),
     ("500 concurrent users", "demand.concurrent_requests", 500),
+    ("500 concurrent users", "request.think_time_s", 30),
+    ("500 simultaneous conversations", "request.think_time_s", 30),
     ("500 concurrent users, 12 requests per user per hour", "demand.users", 500),
     ("500 concurrent users, 12 requests per user per hour", "demand.active_frac", 1),
     ("200 concurrent requests", "demand.concurrent_requests", 200),
@@ -52,6 +54,9 @@ LOADS = [
 # Phrases beside "Qwen3-32B, chat, 10 users".
 SERVICE = [
     ("20% active", "demand.active_frac", 0.2),
+    ("answers should start within a second", "slo.ttft_p95_ms", 1000),
+    ("responses begin in 700 ms", "slo.ttft_p95_ms", 700),
+    ("each in under half a second", "slo.e2e_p95_s", 0.5),
     ("5 % of them are active", "demand.active_frac", 0.05),
     ("10 requests per user per hour", "demand.requests_per_user_per_h", 10),
     ("6 requests/h per user", "demand.requests_per_user_per_h", 6),

@@ -204,3 +204,23 @@ def test_larger_pieces_have_more_time():
     whole = described("SDXL, 5 images/s, 1024x1024, 28 steps").tree
     larger = described("SDXL, 5 images/s, 2048x1024, 56 steps").tree
     assert at(larger, W + "slo.e2e_p95_s") == 4 * at(whole, W + "slo.e2e_p95_s")
+
+
+def test_requests_in_flight_and_agents_are_taken_without_a_think_time_and_the_plan_says_so():
+    for words in ("200 concurrent requests", "300 coding agents"):
+        tree = described(CHAT + words).tree
+        assert "think_time_s" not in tree["workloads"][0]["request"]
+        notes = scenario_from_dict(tree, name="words").assumptions
+        [note] = [n for n in notes if n.change == "workloads[0].request.think_time_s"]
+        assert note.value == "0"
+    assert described(CHAT + "500 concurrent users", think_time_s=5.0).tree["workloads"][0][
+        "request"
+    ]["think_time_s"] == pytest.approx(5.0)
+
+
+def test_further_stages_carry_the_rate_of_the_closed_loop_before_them():
+    words = "RAG with Qwen3-32B and bge-m3, 600 concurrent users, TTFT 2 s, TPOT 50 ms, 4k in 200 out"
+    first, stage = described(words).tree["workloads"]
+    # Half of 2 s + 200 x 50 ms, and 30 s of reading.
+    assert stage["demand"] == {"requests_per_s": pytest.approx(600 / (6.0 + 30.0))}
+    assert first["demand"] == {"concurrent_requests": 600}
