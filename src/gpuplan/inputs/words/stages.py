@@ -107,4 +107,6 @@ def _cycle_s(draft: Draft, first: Mapping[str, Any]) -> float:
     limits = [float(limit) for key, limit in slo.items() if key.startswith("e2e")]
     tokens = {"ttft": 1.0, "tpot": float(request.get("output_tokens", 1.0))}
     parts = [tokens[k[:4]] * float(limit) * MS for k, limit in slo.items() if k[:4] in tokens]
-    return float(request.get("think_time_s", 0.0)) + FASTER * (min(limits, default=0.0) or sum(parts))
+    return float(request.get("think_time_s", 0.0)) + FASTER * (
+        min(limits, default=0.0) or sum(parts)
+    )

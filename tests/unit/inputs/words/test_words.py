@@ -219,7 +219,9 @@ def test_requests_in_flight_and_agents_are_taken_without_a_think_time_and_the_pl
 
 
 def test_further_stages_carry_the_rate_of_the_closed_loop_before_them():
-    words = "RAG with Qwen3-32B and bge-m3, 600 concurrent users, TTFT 2 s, TPOT 50 ms, 4k in 200 out"
+    words = (
+        "RAG with Qwen3-32B and bge-m3, 600 concurrent users, TTFT 2 s, TPOT 50 ms, 4k in 200 out"
+    )
     first, stage = described(words).tree["workloads"]
     # Half of 2 s + 200 x 50 ms, and 30 s of reading.
     assert stage["demand"] == {"requests_per_s": pytest.approx(600 / (6.0 + 30.0))}
