@@ -108,7 +108,8 @@ def _described_model(text: str, store: Path | None) -> NamedModel | None:
         return None
     why = next((note.why for note in model.assumptions if note.what == "model"), "")
     stored = [note.value for note in model.assumptions if note.what == "stored precision"]
-    return NamedModel(text if stored else without_part(model.name), model.kind, why)
+    name = text if stored else without_part(model.name)
+    return NamedModel(name, model.kind, why, model.max_context_tokens)
 
 
 def _nearest_models(text: str) -> str:

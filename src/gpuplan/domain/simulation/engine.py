@@ -74,6 +74,8 @@ class AttentionWork:
     window_cache_bytes: float
     state_bytes: float  # read per sequence
     window_tokens: float
+    prefix_decode_flop: float = 0.0  # per sequence: its cached prefix, left out of the context
+    prefix_prefill_flop: float = 0.0  # per prompt token: the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

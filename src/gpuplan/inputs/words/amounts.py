@@ -20,7 +20,9 @@ PEOPLE = (
     r"(?:users?|people|persons?|engineers|developers|devs|employees|customers|clients|students"
     r"|seats|analysts|colleagues|researchers|staff|members|dau|mau)"
 )
-REQUESTS = r"(?:requests?|reqs?|queries|query|calls?|prompts?|messages?|completions?|chats|turns)"
+REQUESTS = (
+    r"(?:requests?|reqs?|queries|query|calls?(?!-)|prompts?|messages?|completions?|chats|turns)"
+)
 DOCS = (
     r"(?:docs?|documents?|texts?|pages?|articles?|e-?mails?|tickets?|records?|reviews?|pdfs?|files?"
     r"|chunks?|passages?|items?|embeddings?|papers?|reports?|posts?|comments?|abstracts?|sentences?"
@@ -35,7 +37,11 @@ OF_ONE = (
     r"|quer(?:y|ies)|prompts?|passages?|articles?|images?|e-?mails?|tickets?|items?|records?))"
 )
 KIND_OF = r"(?:(?:new|incoming|customer|user|legal|medical|scientific|web|text|short|long|generated"
-KIND_OF += r"|synthetic|support|product|api|inference|http|peak|llm|the|our|more)\s+)*"
+KIND_OF += r"|synthetic|support|product|api|inference|http|peak|llm|the|our|more|call|phone|meeting"
+KIND_OF += r"|news|scanned|insurance|job)\s+)*"
+_SPOKEN = (
+    r"(?:(?:audio|call[\s-]?cent(?:er|re)|phone|podcast|meeting|lecture|recorded|video)[\s-]*)*"
+)
 
 
 def _unit(phrase: Phrase) -> str:
@@ -68,7 +74,13 @@ def _audio_rate(phrase: Phrase) -> Facts:
 
 
 def _amount(phrase: Phrase) -> Facts:
-    return {f"amount.{_unit(phrase)}": phrase.number()}
+    unit = "written" if phrase.get("writes") else _unit(phrase)  # tokens of outputs, or of inputs
+    return {f"amount.{unit}": phrase.number()}
+
+
+def _rollouts(phrase: Phrase) -> Facts:
+    length = {"request.output_tokens": phrase.number("m")} if phrase.get("m") else {}
+    return {"rollouts": phrase.number(), **length}
 
 
 def _concurrent(phrase: Phrase) -> Facts:
@@ -204,6 +216,11 @@ LENGTHS = (
     Rule(r"{t}\s*(?:of\s+)?think(?:ing)?(?:\s+time)?\b", lambda p: {"think": p.seconds()}),
     Rule(r"\bthink(?:ing)?\s+time(?:\s+of|:|=)?\s*{t}", lambda p: {"think": p.seconds()}),
     Rule(
+        r"\btools?(?:[\s-]*(?:calls?|use|times?|execution|latency))?(?:\s+(?:takes?|lasts?|of|runs?"
+        r"|for|about|around|is|needs?|=|:))*\s*{t}(?:\s+each)?",
+        lambda p: {"think": p.seconds()},
+    ),
+    Rule(
         r"(?<![\w.])(?P<width>\d{3,4})\s*[x×*]\s*(?P<height>\d{3,4})(?:\s*px|\s*pixels)?\b", _size
     ),
     Rule(r"(?<![\w.])(?P<width>\d{3,4})\s*(?:px|pixels?)\b", _size),
@@ -230,6 +247,11 @@ LOADS = (
         _concurrent,
     ),
     Rule(r"{n}\s*(?:concurrent(?:ly)?|at\s+once|in\s+parallel)\b", _concurrent),
+    Rule(
+        r"{n}\s*(?:(?:live|audio|voice|real[\s-]?time|phone|video|camera)\s+)+(?:streams?|calls|channels"
+        r"|feeds)\b",
+        _concurrent,
+    ),
     Rule(
         rf"\b(?:concurrency|in[\s-]flight)(?:\s+of|\s*=|:)?\s*{{n}}(?:\s*{REQUESTS})?\b",
         _concurrent,
@@ -267,7 +289,7 @@ LOADS = (
     states(
         r"{n}\s*(?:x|×|times)\s+(?:the\s+mean\s+at\s+(?:the\s+)?)?peak\b", "demand.peak_to_mean"
     ),
-    Rule(rf"{{n}}\s*(?:audio[\s-]*)?{_HOURS}\s*(?:{AUDIO})?\s*{{per}}(?:\s*{AUDIO})?", _audio_rate),
+    Rule(rf"{{n}}\s*{_SPOKEN}{_HOURS}\s*(?:{AUDIO})?\s*{{per}}(?:\s*{AUDIO})?", _audio_rate),
     Rule(r"{n}\s*(?P<short>[rq]p[smhd]|tps)\b", _short_rate),
     Rule(rf"(?<![€£$]){{n}}\s*{KIND_OF}(?:(?:{_PIECES}|{_TOKEN})\s*)?{{per}}", _rate),
     Rule(rf"{{few}}\s+{KIND_OF}(?:{_PIECES})\s*{{per}}", _rate),
@@ -279,7 +301,16 @@ LOADS = (
     states(
         r"\bglobal\s+batch(?:\s+size)?(?:\s+of|=|:)?\s*{n}\s*tokens", "training.global_batch_tokens"
     ),
-    Rule(r"{n}\s*(?P<token>tok(?:en)?s)\b", _amount),
+    Rule(rf"{{n}}\s*rollouts?(?:\s+of\s+{{m}}{_TOK})?\b", _rollouts),
+    Rule(
+        r"(?P<writes>\b(?:generat(?:e|ing)|produc(?:e|ing)|writ(?:e|ing)|synthesi[sz](?:e|ing))\s+)"
+        rf"{_ABOUT}{{n}}\s*(?:[a-z]+\s+)?{_TOKEN}\b",
+        _amount,
+    ),
+    Rule(
+        rf"{{n}}\s*(?P<writes>(?:synthetic|generated|output)\s+)?(?:(?:training|text)\s+)?{_TOKEN}\b",
+        _amount,
+    ),
     states(r"{n}\s*(?:(?:preference|comparison|dpo|chosen/rejected)\s+)+pairs\b", "pairs"),
     means(
         r"\b(?:the\s+)?imagenet(?:-?(?:1k|2012))?\b(?:\s+(?:1k|dataset))?",
@@ -291,7 +322,8 @@ LOADS = (
         lambda p: {"amount.sample": p.number()},
     ),
     states(
-        rf"\b(?:top[\s-]*|re-?rank(?:ing)?\s+){{n}}(?:\s*{DOCS})?(?:\s+per\s+query)?\b",
+        rf"\b(?:top[\s-]*|re-?rank(?:ing)?\s+){{n}}(?:\s*(?:{DOCS}|candidates|results|hits))?"
+        r"(?:\s+per\s+query)?\b",
         "docs_per_query",
     ),
     states(rf"{{n}}\s*{DOCS}\s*(?:/|per)\s*(?:query|request|question)\b", "docs_per_query"),

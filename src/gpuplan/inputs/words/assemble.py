@@ -1,10 +1,9 @@
 """Facts of a description → the keys of a scenario: which kind of work, how much, on what terms."""
 
-import re
 from collections.abc import Sequence
-from math import ceil
 
 from gpuplan.inputs.documents.document import KeyPath
+from gpuplan.inputs.words.batches import PIECES, REQUESTS_PER_S, piece_of, put_batch
 from gpuplan.inputs.words.conditions import put_terms
 from gpuplan.inputs.words.draft import Draft
 from gpuplan.inputs.words.lexicon import NamedModel
@@ -12,20 +11,21 @@ from gpuplan.inputs.words.runs import (
     DEADLINE_S,
     Parts,
     parted,
-    put_deadline,
     put_model,
+    put_reinforcement,
     put_run,
 )
-from gpuplan.inputs.words.scan import Fact, Named
+from gpuplan.inputs.words.scan import Named
 from gpuplan.inputs.words.stages import (
     Documents,
     documents_of,
     passages_of_queries,
     put_passages,
+    put_speech,
     put_stage,
 )
 from gpuplan.inputs.words.tasks import THINK_S, THINK_WHY, USES, patience
-from gpuplan.units import DAY, HOUR
+from gpuplan.units import DAY
 
 LOADS = (
     "users",
@@ -35,9 +35,16 @@ LOADS = (
     "concurrent_requests",
 )
 OF_WORK = ("demand.", "request.", "slo.", "layout.", "precision", "kv_precision", "max_context")
-KINDS = ("finetuning", "pretraining", "training", "batch", "online", "process")  # first wins
-OF_DOCUMENTS = ("summarization", "translation", "classification", "extraction")
-PIECES = ("doc", "image", "audio_s", "request")
+KINDS = (
+    "reinforcement",
+    "finetuning",
+    "pretraining",
+    "training",
+    "batch",
+    "online",
+    "process",
+)  # first wins
+OF_DOCUMENTS = ("ocr", "summarization", "translation", "classification", "extraction")
 BY_MODEL = {
     "speech": "transcription",
     "diffusion": "images",
@@ -47,8 +54,8 @@ BY_MODEL = {
 TOKENS_PER_AUDIO_S = 3.3  # 150 words a minute, 1.3 tokens a word
 PEAK_UTILIZATION_FRAC = 0.7
 DAY_HOURS = (8, 20)
+CPU_PATIENCE = 3.0  # 150 ms a token: some 300 words a minute
 QUIET_FRAC = 0.1  # of the peak, outside the hours that are named
-REQUESTS_PER_S = 1.0
 
 
 def assemble(draft: Draft, models: tuple[Named, ...]) -> None:
@@ -57,8 +64,12 @@ def assemble(draft: Draft, models: tuple[Named, ...]) -> None:
     stated = draft.take("kind")
     kind = _kind(draft, models, stated.value if stated else ())
     is_mixed = kind in DEADLINE_S and _has_users(draft)
+    if kind != "batch_inference" and "amount.written" in draft.facts:
+        draft.facts.setdefault("amount.token", draft.facts.pop("amount.written"))
     if kind == "generic":
         _generic(draft)
+    elif kind == "reinforcement":
+        put_reinforcement(draft, models)
     elif is_mixed:
         _service_and_run(draft, kind, parted(models, stated))
     elif kind in DEADLINE_S:
@@ -69,7 +80,8 @@ def assemble(draft: Draft, models: tuple[Named, ...]) -> None:
     else:
         _services(draft, kind, models)
     _left_over(draft)
-    put_terms(draft, is_job=not is_mixed and kind in (*DEADLINE_S, "batch_inference"))
+    jobs = (*DEADLINE_S, "reinforcement", "batch_inference")
+    put_terms(draft, is_job=not is_mixed and kind in jobs)
 
 
 def _has_users(draft: Draft) -> bool:
@@ -93,6 +105,7 @@ def _service_and_run(draft: Draft, kind: str, models: Parts) -> None:
 
 def _left_over(draft: Draft) -> None:
     """Words that mean something of runs alone: elsewhere they are named and left out."""
+    draft.take("evening")
     for field in ("full", "nightly"):
         fact = draft.take(field)
         if fact is not None:
@@ -123,12 +136,14 @@ def _people_at_once(draft: Draft) -> None:
 def _kind(draft: Draft, models: tuple[Named, ...], stated: Sequence[str]) -> str:
     """The kind of workload that the words amount to."""
     said = next((kind for kind in KINDS if kind in stated), "")
+    if said == "reinforcement":
+        return said
     if "method" in draft.facts or said == "finetuning":
         return "finetuning"
     if said in ("pretraining", "training"):
         return "pretraining"
     is_asked = _is_asked(draft)
-    counted = (*PIECES, "token", "sample")
+    counted = (*PIECES, "token", "written", "sample")
     amounts = [unit for unit in counted if f"amount.{unit}" in draft.facts]
     is_batch = bool(amounts) or said == "batch" or (said != "online" and _is_stream(draft))
     if is_batch and not is_asked:
@@ -154,6 +169,8 @@ def _use(draft: Draft, model: NamedModel | None) -> tuple[str, str]:
         _has_documents(draft, stated) and len(stated) > 1
     ):  # chat with users, and documents to summarize
         stated = [use for use in stated if use not in OF_DOCUMENTS]
+    if "speech" in stated and (model is None or model.kind not in BY_MODEL):
+        return "speech", "usual for speech"
     named = next((use for use in USES if use in stated), None)
     if model is not None and model.kind in BY_MODEL:
         by_model = BY_MODEL[model.kind]
@@ -200,12 +217,15 @@ def _services(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
     stated = draft.take("use")
     if stated is not None:
         draft.read_as("use case", use, stated.words)
+    if use == "speech":
+        put_speech(draft, first)
+        return
     draft.tree["workloads"][:1] = [{"name": use, "kind": kind}]
     at: KeyPath = ("workloads", 0)
     put_model(draft, at, first, USES[use].model, why)
-    _request(draft, at, use, why)
+    _request(draft, at, use, why, first.model.max_context_tokens if first else None)
     if kind == "batch_inference":
-        _batch(draft, at)
+        put_batch(draft, at)
     else:
         if beside is not None:
             _documents_beside(draft, stated.value if stated else (), beside)
@@ -242,7 +262,7 @@ def _documents_beside(draft: Draft, uses: Sequence[str], beside: Documents) -> N
         draft.put(path, beside.tokens.value, beside.tokens.words)
     draft.assume((*at, "request", "input_tokens"), usual.input_tokens, "documents: tokens", why)
     draft.assume((*at, "request", "output_tokens"), usual.output_tokens, "documents: output", why)
-    _batch(draft, at, [unit for unit in PIECES if unit != "request"])
+    put_batch(draft, at, [unit for unit in PIECES if unit != "request"])
 
 
 def _index(draft: Draft, use: str) -> None:
@@ -255,7 +275,7 @@ def _index(draft: Draft, use: str) -> None:
         draft.note("index of documents", "not planned", why, change)
 
 
-def _request(draft: Draft, at: KeyPath, use: str, why: str) -> None:
+def _request(draft: Draft, at: KeyPath, use: str, why: str, most: int | None = None) -> None:
     """The shape of one request: as stated, else as usual."""
     usual, shape = USES[use], (*at, "request")
     if "request.input_tokens" in draft.facts:
@@ -266,7 +286,10 @@ def _request(draft: Draft, at: KeyPath, use: str, why: str) -> None:
         passages_of_queries(draft)
         put_passages(draft, at)
     _moved(draft, at, ("request.",))
-    draft.assume((*shape, "input_tokens"), usual.input_tokens, "prompt length (tokens)", why)
+    n_input = usual.input_tokens
+    if most is not None and n_input + usual.output_tokens > most:
+        n_input, why = most - usual.output_tokens, f"as much as a context of {most:,} tokens leaves"
+    draft.assume((*shape, "input_tokens"), n_input, "prompt length (tokens)", why)
     for key, value in usual.keys.items():
         draft.assume((*shape, key), value, key.replace("_", " "), why)
     output = usual.output_tokens
@@ -279,65 +302,6 @@ def _request(draft: Draft, at: KeyPath, use: str, why: str) -> None:
         draft.assume((*shape, "prefix_hit_frac"), hit, "prefix cache hit rate", why)
 
 
-def _piece_of(draft: Draft, at: KeyPath, unit: str) -> float:
-    """Requests that one unit of work makes: a second of audio is a part of one."""
-    request = draft.tree["workloads"][at[1]]["request"]
-    if unit == "audio_s":
-        return 1.0 / float(request["audio_s"])
-    if unit == "token":
-        return 1.0 / max(1.0, float(request["input_tokens"]))
-    return 1.0
-
-
-def _batch(draft: Draft, at: KeyPath, units: Sequence[str] = (*PIECES, "token")) -> None:
-    """Documents of a job or of a stream, with their deadline."""
-    batch: KeyPath = (*at, "batch")
-    if "amount.sample" in draft.facts:  # conversations to write, rows to fill
-        draft.facts.setdefault("amount.doc", draft.facts.pop("amount.sample"))
-    _tokens_of_documents(draft, at)
-    for unit in units:
-        amount, rate = draft.take(f"amount.{unit}"), draft.take(f"rate.{unit}")
-        if amount is not None:
-            pieces = amount.value * _piece_of(draft, at, unit)
-            draft.put((*batch, "docs"), ceil(pieces), amount.words)
-        if rate is not None and _comes_at_once(draft, rate):
-            pieces = rate.value.per_s * rate.value.period_s * _piece_of(draft, at, unit)
-            draft.put((*batch, "docs"), ceil(pieces), rate.words)
-            value = f"one batch, repeated every {rate.value.period_s / DAY:g} days"
-            change = '"… per day" for a steady stream'
-            draft.note("recurring batch", value, "the bill is that of one", change)
-        elif rate is not None:
-            pieces = rate.value.per_s * DAY * _piece_of(draft, at, unit)
-            draft.put((*batch, "docs_per_day"), round(pieces, 3), rate.words)
-    if not draft.has((*batch, "docs")):
-        why = "no amount was named"
-        if not draft.has((*batch, "docs_per_day")):
-            draft.assume((*batch, "docs_per_day"), DAY * REQUESTS_PER_S, "documents per day", why)
-    if not draft.has((*batch, "docs")) and "deadline_s" not in draft.facts:
-        why = 'nobody is said to wait: a day\'s work within a day; online is e.g. "p95 200 ms"'
-        draft.assume((*batch, "deadline_h"), DAY / HOUR, "deadline (h)", why)
-        return
-    put_deadline(draft, (*batch, "deadline_h"), HOUR, DAY)
-
-
-def _comes_at_once(draft: Draft, rate: Fact) -> bool:
-    """Whether the pieces of a night or a week come together and are due before the next ones."""
-    deadline_s = draft.value("deadline_s")
-    is_batch = re.search(r"night|daily|weekly|every|each", rate.words, re.IGNORECASE)
-    return bool(is_batch) and deadline_s is not None and deadline_s < rate.value.period_s
-
-
-def _tokens_of_documents(draft: Draft, at: KeyPath) -> None:
-    """Documents and tokens both: so many tokens each, or together where that is more."""
-    docs, tokens = draft.facts.get("amount.doc"), draft.facts.get("amount.token")
-    is_rated = any(f"rate.{unit}" in draft.facts for unit in PIECES)
-    if tokens is not None and (docs is not None or is_rated):
-        draft.take("amount.token")
-        is_total = docs is not None and tokens.value >= docs.value
-        each = tokens.value / docs.value if docs is not None and is_total else tokens.value
-        draft.put((*at, "request", "input_tokens"), round(each, 3), tokens.words)
-
-
 def _demand(draft: Draft, at: KeyPath) -> None:
     """The load of an online service."""
     demand: KeyPath = (*at, "demand")
@@ -345,7 +309,7 @@ def _demand(draft: Draft, at: KeyPath) -> None:
         rate = draft.take(f"rate.{unit}")
         if rate is None:
             continue
-        per_s = rate.value.per_s * _piece_of(draft, at, unit)
+        per_s = rate.value.per_s * piece_of(draft, at, unit)
         is_daily = rate.value.period_s >= DAY
         key = "requests_per_day" if is_daily else "requests_per_s"
         draft.put((*demand, key), round(per_s * (DAY if is_daily else 1), 9), rate.words)
@@ -399,11 +363,16 @@ def _slo(draft: Draft, at: KeyPath, use: str, why: str) -> None:
     is_whole = any(draft.has((*slo, f"e2e_{statistic}_s")) for statistic in ("p50", "p95", "p99"))
     if is_whole:
         return
+    allowed = draft.value("policy.accelerators.allowed") or ("any",)
+    is_cpu = all(name.lower().startswith("cpu") for name in allowed)
+    if is_cpu:
+        why = "usual for CPUs: as fast as people read"
     for key, limit in USES[use].slo.items():
         metric = key.split("_")[0]
         work = draft.tree["workloads"][at[1]]
         if not any(other.startswith(f"{metric}_") for other in work.get("slo", {})):
             longer, reason = patience(USES[use], key, draft.request(at))
+            longer *= CPU_PATIENCE if is_cpu else 1.0
             draft.assume((*slo, key), round(limit * longer, 1), f"SLO {key}", why + reason)
 
 

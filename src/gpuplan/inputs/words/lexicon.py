@@ -12,6 +12,7 @@ class NamedModel(NamedTuple):
     name: str  # to write into the scenario
     kind: ModelKind
     why: str = ""  # it was chosen, where the words do not name it whole
+    max_context_tokens: int | None = None
 
     @property
     def is_reranker(self) -> bool:

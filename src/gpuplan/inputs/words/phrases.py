@@ -89,7 +89,9 @@ _SCALE = rf"(?:\s?(?P<NAME_scale>{_any(list(SCALES))})(?![a-z\d]))?"
 _SPELLED = rf"(?:{_any(list(WORDS))})(?=\s+(?:thousand|million|billion|trillion)\b)"
 # A few of a thing: one image a minute, two H100, a single H100.
 _FEW = rf"(?:(?<![\w.,])(?P<NAME>{_any(list(WORDS))})(?!\w))"
-_NUMBER = rf"(?:(?<![\w.,])(?P<NAME>{_DIGITS}|{_SPELLED})\+?{_SCALE})"
+# Spelled out it is a number wherever digits are, but for "a" and "one", which are articles too.
+_MORE = [word for word, value in WORDS.items() if value > 1]
+_NUMBER = rf"(?:(?<![\w.,])(?P<NAME>{_DIGITS}|{_SPELLED}|(?:{_any(_MORE)})(?![\w-]))\+?{_SCALE})"
 # A spelled number ends before its unit: "and" is not "an d".
 _TIME_NUMBER = rf"(?<![\w.,])(?P<NAME>{_DIGITS}|(?:{_any(list(WORDS))})(?![a-z]))"
 _TIME = rf"(?:{_TIME_NUMBER}[\s-]*(?P<NAME_unit>{_any(list(SECONDS))})(?![a-z]))"

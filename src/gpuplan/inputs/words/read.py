@@ -20,6 +20,7 @@ from gpuplan.inputs.words.draft import Draft, merged, place_of
 from gpuplan.inputs.words.flags import with_flags
 from gpuplan.inputs.words.lexicon import Lexicon, NamedModel
 from gpuplan.inputs.words.scan import REFUSED, Fact, Named, Scan, scan
+from gpuplan.inputs.words.several import assemble_services, services_of
 
 MAX_TEXT = 2000
 EXAMPLES = {
@@ -70,11 +71,18 @@ def described_scenario(
     found = scan(text, lexicon)
     facts, problems = merged(found.facts)
     models = _models(found, given, lexicon)
+    is_many = bool(problems) and len(found.models) > 1
+    services = services_of(text, found, _is_task) if is_many else []
+    if services:
+        facts, problems = merged(fact for fact in found.facts if not _is_task(fact.field))
     problems += _faults(text, found, models, lexicon, is_task=any(map(_is_task, facts)))
     if problems:
         raise InputError("plan", problems)
     draft = Draft(shorten(printable(text.strip()) or str(given.get("model")), 80), facts, given)
-    assemble(draft, models)
+    if services:
+        assemble_services(draft, services)
+    else:
+        assemble(draft, models)
     if draft.facts:
         raise InputError("plan", [_unused(fact) for fact in draft.facts.values()])
     document = with_flags(Document(name="the description", data=draft.tree), given)
@@ -117,7 +125,7 @@ def _faults(
 ) -> list[Problem]:
     """Choices between models, numbers and negations that no phrase takes, and a missing task."""
     is_known = bool(models) or is_task
-    strange = [each for each in found.rest if _is_weighty(each[0]) or not is_known]
+    strange = [each for each in found.rest if _is_weighty(each[0], bool(models)) or not is_known]
     faults = _either(text, found.models)
     faults += [_not_understood(*each, lexicon, is_named=bool(models)) for each in strange]
     if not is_known and not strange:
@@ -135,10 +143,11 @@ def _either(text: str, models: tuple[Named, ...]) -> list[Problem]:
     return []
 
 
-def _is_weighty(words: str) -> bool:
-    """Words that would change the plan: numbers, and whatever is denied."""
+def _is_weighty(words: str, is_named: bool) -> bool:
+    """Words that would change the plan: numbers, parts of names, and whatever is denied."""
     has_digit = any(letter.isdigit() for letter in words)
-    return has_digit or bool(REFUSED & set(words.lower().split()))
+    is_part = not is_named and (words.startswith("-") or words.endswith("-"))
+    return has_digit or is_part or bool(REFUSED & set(words.lower().split()))
 
 
 def _not_understood(words: str, start: int, lexicon: Lexicon, *, is_named: bool) -> Problem:

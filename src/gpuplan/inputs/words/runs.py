@@ -13,6 +13,7 @@ from gpuplan.units import DAY, HOUR
 DEADLINE_S = {"finetuning": 7 * DAY, "pretraining": 30 * DAY}
 NIGHT_S = 12 * HOUR
 AUDIO_S, AUDIO_POSITIONS = 30.0, 1500  # of a sample of speech [Radford2022]
+PROMPTS = 10_000.0
 PAIR = 2.0  # sequences of a preference pair: the chosen response and the rejected one
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)b", re.IGNORECASE)
 
@@ -47,6 +48,32 @@ def put_run(draft: Draft, at: KeyPath, kind: str, models: tuple[Named, ...]) -> 
     # Who has hardware of their own asks how long it takes, not for a rented fleet beside it.
     if "owned" not in draft.facts or {"deadline_s", "span_s"} & set(draft.facts):
         put_deadline(draft, (*training, "deadline_days"), DAY, usual_s)
+
+
+def put_reinforcement(draft: Draft, models: tuple[Named, ...]) -> None:
+    """Reinforcement learning: rollouts of prompts by an engine, and training on them."""
+    at: KeyPath = ("workloads", 0)
+    draft.take("use")
+    draft.tree["workloads"] = [{"name": "run", "kind": "reinforcement_learning"}]
+    put_model(draft, at, models[0] if models else None, USES["summarization"].model, "usual")
+    rollout, training = (*at, "rollout"), (*at, "training")
+    draft.move("request.input_tokens", (*rollout, "input_tokens"))
+    draft.move("request.output_tokens", (*rollout, "output_tokens"))
+    draft.move("rollouts", (*rollout, "samples_per_prompt"))
+    for key, value in (("input_tokens", 500), ("output_tokens", 2000), ("samples_per_prompt", 8)):
+        what, why = f"{key.replace('_', ' ')} of a rollout", "usual for reinforcement learning"
+        draft.assume((*rollout, key), value, what, why)
+    known = draft.tree["workloads"][0]["rollout"]
+    each = float(known["samples_per_prompt"]) * (known["input_tokens"] + known["output_tokens"])
+    fact = draft.take("amount.request") or draft.take("amount.sample") or draft.take("amount.doc")
+    if fact is not None:
+        draft.put((*training, "tokens"), fact.value * each, fact.words)
+    elif not draft.move("amount.token", (*training, "tokens")):
+        why = "10,000 prompts, as none were counted"
+        draft.assume((*training, "tokens"), PROMPTS * each, "tokens of all rollouts", why)
+    for field in [name for name in draft.facts if name.startswith("training.")]:
+        draft.move(field, (*at, *field.split(".")))
+    put_deadline(draft, (*training, "deadline_days"), DAY, DEADLINE_S["finetuning"])
 
 
 def _trained_model(draft: Draft, at: KeyPath, kind: str, models: tuple[Named, ...]) -> None:
@@ -117,6 +144,9 @@ def put_deadline(draft: Draft, path: KeyPath, unit_s: float, usual_s: float) -> 
     """The deadline that is stated, or the usual one."""
     if "deadline_s" not in draft.facts and "span_s" in draft.facts:
         draft.facts["deadline_s"] = draft.facts.pop("span_s")
+    if draft.take("evening"):
+        why = "work of a day that is due at an hour of the next begins in the evening"
+        draft.note("start of the batch", "20:00", why, '"in … hours"')
     if not draft.move("deadline_s", path, 1 / unit_s):
         why = "no deadline was named"
         draft.assume(path, usual_s / unit_s, f"deadline ({path[-1]})", why)

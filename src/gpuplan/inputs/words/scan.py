@@ -29,7 +29,7 @@ from gpuplan.inputs.words.terms import TERMS
 # What is more particular comes first: "50 tokens/s per user" before "50 tokens/s".
 RULES = (*HOURS, *GROWTH, *LIMITS, *LENGTHS, *MONEY, *TERMS, *LOADS, *DEADLINES, *TASKS)
 MAX_WORDS = 5  # of a name
-_PATCHES = re.compile(r"\b(vit-[a-z])/(\d)", re.IGNORECASE)  # the slash of a repository is another
+_PATCHES = re.compile(r"\b(vit-[a-z])/(\d+)", re.IGNORECASE)  # the slash of a repository is another
 _WORD = re.compile(r"[^\s,;:+&()\"'“”!?|]+")
 _GAP = re.compile(r"[ \t]+")
 _COUNT = re.compile(r"\d{1,6}\s*[x×*](?=[a-z])", re.IGNORECASE)
@@ -115,7 +115,7 @@ def _typed(text: str, left: str, start: int, end: int) -> str:
 
 def _marked(text: str, lexicon: Lexicon) -> _Marked:
     """The text with every name replaced by as many marks of its kind."""
-    left = text
+    left = _PATCHES.sub(lambda patch: patch[1].ljust(len(patch[0])), text)  # no amount
     names: dict[int, str] = {}
     models: list[Named] = []
     for start, end, model in _models(text, lexicon):

@@ -11,6 +11,7 @@ from gpuplan.inputs.words.tasks import USES
 from gpuplan.units import HOUR, MS
 
 DOCS_PER_QUERY = 50
+SPEAKER = "meta-llama/Llama-3.2-3B-Instruct"
 QUERY_TOKENS = 32
 FASTER = 0.5  # responses over their targets, while a further stage carries the most
 NEAR = 4  # characters between an amount of documents and their length
@@ -64,6 +65,38 @@ def put_stage(draft: Draft, named: Named, kind: str, *, use: str, why: str) -> N
     if kind == "online_inference":
         for key, limit in USES[use].slo.items():
             draft.assume((*at, "slo", key), limit, f"{use}: SLO {key}", why)
+
+
+def put_speech(draft: Draft, named: Named | None) -> None:
+    """Text to speech by a language model of audio tokens; so many speak at once, or so often."""
+    at: KeyPath = ("workloads", 0)
+    draft.tree["workloads"][:1] = [{"name": "speech", "kind": "text_to_speech"}]
+    if named is None:
+        why = "no such model is known; Orpheus and its like are of this size"
+        draft.assume((*at, "model"), SPEAKER, "model", why)
+    else:
+        draft.put((*at, "model"), named.model.name, named.words)
+    draft.move("request.audio_s", (*at, "audio_s"))
+    draft.assume((*at, "audio_s"), 10, "audio of one request (s)", "a sentence or two")
+    seconds = float(draft.tree["workloads"][0]["audio_s"])
+    streams, audio = draft.take("demand.concurrent_requests"), draft.take("rate.audio_s")
+    draft.take("people")
+    for fact in (streams, audio):
+        if fact is not None:  # each speaks all the time: a request in the time that it lasts
+            n_at_once = fact.value.per_s if fact is audio else fact.value
+            draft.put((*at, "demand", "requests_per_s"), round(n_at_once / seconds, 9), fact.words)
+    for unit in ("request", "doc"):
+        rate = draft.take(f"rate.{unit}")
+        if rate is not None:
+            draft.put((*at, "demand", "requests_per_s"), rate.value.per_s, rate.words)
+    for field in [name for name in draft.facts if name.startswith(("demand.", "precision"))]:
+        draft.move(field, (*at, *field.split(".")))
+    if not draft.tree["workloads"][0].get("demand"):
+        draft.assume(
+            (*at, "demand", "requests_per_s"), 1, "peak rate (requests/s)", "none was named"
+        )
+    limit = draft.take("slo.ttft_p95_ms")
+    draft.assume((*at, "ttft_p95_ms"), limit.value if limit else 500, "SLO ttft_p95_ms", "usual")
 
 
 def passages_of_queries(draft: Draft) -> None:

@@ -134,6 +134,14 @@ def _deadline(phrase: Phrase) -> Facts:
     return {"deadline_s": phrase.seconds()}
 
 
+def _by_hour(phrase: Phrase) -> Facts:
+    """Due at an hour of the day: work that waits for the evening has from then until it."""
+    hour = int(phrase.get("hour")) % 24
+    if phrase.get("half").startswith("p"):
+        hour = hour % 12 + 12
+    return {"deadline_s": ((hour - EVENING_H) % 24 or 24) * HOUR, "evening": True}
+
+
 def _power(field: str) -> Rule:
     where = r"\s*(?:/|per|a)\s*rack" if "rack" in field else ""
     return Rule(
@@ -143,6 +151,7 @@ def _power(field: str) -> Rule:
     )
 
 
+EVENING_H = 20
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -265,6 +274,11 @@ DEADLINES = (
         deadline_s=2 * DAY,
     ),
     means(r"\b(?:over\s*night|tonight|by\s+(?:tomorrow\s+)?morning)\b", deadline_s=12 * HOUR),
+    Rule(
+        r"\b(?:by|until|till|before)\s+(?P<hour>\d{1,2})(?P<minute>:\d\d)?\s*"
+        r"(?P<half>[ap]\.?m\b\.?|(?<=:\d\d)|o'?clock)(?:\s+in\s+the\s+morning)?",
+        _by_hour,
+    ),
     means(r"\b(?:by|until|till|before)\s+tomorrow\b|\btoday\b|\b(?:a|one)\s+day\b", deadline_s=DAY),
     Rule(
         rf"\b(?:by|until|till|before|on)\s+(?:next\s+|this\s+)?(?P<weekday>{'|'.join(WEEKDAYS)})\b",

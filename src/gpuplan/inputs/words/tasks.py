@@ -9,6 +9,7 @@ from gpuplan.units import MS
 
 LARGE = "meta-llama/Llama-3.3-70B-Instruct"
 SMALL = "meta-llama/Llama-3.1-8B-Instruct"
+SEEING = "Qwen/Qwen2.5-VL-7B-Instruct"
 
 
 class Use(NamedTuple):
@@ -49,6 +50,8 @@ USES = {
     "summarization": Use(6000, 400, {"ttft_p95_ms": 5000, "tpot_p95_ms": 60}, model=SMALL),
     "translation": Use(800, 800, {"ttft_p95_ms": 2000, "tpot_p95_ms": 50}, model=SMALL),
     "classification": Use(600, 10, {"e2e_p95_s": 2.0}, model=SMALL),
+    "captioning": Use(1000, 100, {"ttft_p95_ms": 3000, "tpot_p95_ms": 60}, model=SEEING),
+    "ocr": Use(1500, 800, {"ttft_p95_ms": 5000, "tpot_p95_ms": 60}, model=SEEING),
     "extraction": Use(2000, 200, {"ttft_p95_ms": 5000, "tpot_p95_ms": 60}, model=SMALL),
     "completion": Use(2000, 50, {"ttft_p95_ms": 500, "tpot_p95_ms": 50}),
     "reasoning": Use(1000, 4000, {"ttft_p95_ms": 2000, "tpot_p95_ms": 50}),
@@ -74,10 +77,16 @@ def patience(usual: Use, key: str, request: Mapping[str, Any]) -> tuple[float, s
     extra = float(request["input_tokens"]) * (1.0 - hit) - usual.input_tokens * (
         1.0 - usual.prefix_hit_frac
     )
-    if extra <= 0 or key.startswith("tpot"):
+    if extra <= 0:
         return 1.0, ""
+    seconds = extra / TOKENS_PER_S
+    if key.startswith("tpot"):
+        # Who waits long for the first token may read the rest as slowly.
+        whole_ms = usual.slo.get("ttft_p95_ms", 0.0) + seconds / MS
+        ratio = whole_ms / max(1.0, float(request["output_tokens"])) / usual.slo[key]
+        why = ", more for a long prompt: the output may take as long as its first token"
+        return (ratio, why) if ratio > 1.0 else (1.0, "")
     if key.startswith("ttft"):
-        seconds = extra / TOKENS_PER_S
         why = f", and 1 s for every {TOKENS_PER_S:,.0f} tokens that the prompt is longer"
         return 1.0 + seconds / (usual.slo[key] * MS), why
     ratio = float(request["input_tokens"]) / usual.input_tokens
@@ -104,6 +113,10 @@ TASKS: tuple[Rule, ...] = (
         r"\b(?:supervised\s+)?(?:fine-?\s?tun(?:e|es|ed|ing)s?|finetun(?:e|es|ed|ing)|sft"
         r"|instruction[\s-]tun(?:e|ing)|post-?training|dpo|orpo|kto|preference[\s-](?:tuning|optimi[sz]ation))\b",
         kind="finetuning",
+    ),
+    means(
+        r"\b(?:rlhf|rlvr|grpo|ppo|reinforcement[\s-]learning|rl)\b(?:[\s-]+(?:post-?)?train(?:ing)?)?",
+        kind="reinforcement",
     ),
     means(
         r"\b(?:continu(?:ed?|al|ous|ing)\s+)?pre-?\s?train(?:s|ed|ing)?\b(?:\s+from\s+scratch)?",
@@ -139,9 +152,17 @@ TASKS: tuple[Rule, ...] = (
         use="embeddings",
     ),
     means(
+        rf"\b(?:text[\s-]to[\s-]speech|tts|(?:speech|voice)\s+(?:synthesis|generation)){_ALL}\b",
+        use="speech",
+    ),
+    means(
         rf"\b(?:transcri(?:be|bes|bing|ption|ptions)|speech[\s-]to[\s-]text|speech\s+recognition|asr|stt)"
         rf"{_ALL}\b",
         use="transcription",
+    ),
+    means(
+        rf"\b(?:(?:image|picture|photo|visual)\s+)?(?:caption(?:s|ing)?|descri(?:be|bing|ption)s?){_ALL}\b",
+        use="captioning",
     ),
     means(
         r"\b(?:text[\s-]to[\s-]video|video\s+generation|generate\s+videos?|videos?|clips)\b",
@@ -163,7 +184,8 @@ TASKS: tuple[Rule, ...] = (
         rf"{_ALL}\b",
         use="classification",
     ),
-    means(rf"\b(?:extract(?:s|ing|ion)?|ocr|pars(?:e|ing)){_ALL}\b", use="extraction"),
+    means(rf"\bocr{_ALL}\b", use="ocr"),
+    means(rf"\b(?:extract(?:s|ing|ion)?|pars(?:e|ing)){_ALL}\b", use="extraction"),
     means(
         rf"\b(?:code[\s-]+completions?|auto-?complet(?:e|ion)|copilot|completion){_ALL}\b",
         use="completion",

@@ -131,10 +131,13 @@ TERMS = (
         r"(?:cards?|gpus?|graphics\s+cards?|hardware)(?:\s+only)?\b",
         **{"policy.accelerators.allowed": CONSUMER},
     ),
-    Rule(
-        r"(?:at\s+most|up\s+to|max(?:imum)?|no\s+more\s+than|limit(?:\s+of)?|<=?)\s+{n}\s*"
-        r"(?:gpus?|accelerators?|cards?)\b",
-        lambda p: {"policy.max_accelerators": int(p.number())},
+    *(
+        Rule(
+            r"(?:at\s+most|up\s+to|max(?:imum)?|no\s+more\s+than|limit(?:\s+of)?|<=?|on|with|using)\s+"
+            rf"(?:(?:just|only|a)\s+)*{number}\s*(?:gpus?|accelerators?|cards?)\b",
+            lambda p: {"policy.max_accelerators": int(p.number())},
+        )
+        for number in ("{n}", "{few}")
     ),
     *(
         Rule(

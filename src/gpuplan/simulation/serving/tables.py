@@ -104,7 +104,9 @@ def _mix(table: StepTable) -> Floats:
     mix[cost.DECODE_FLOP], mix[cost.WINDOW_DECODE_FLOP] = work.decode_flop, work.window_decode_flop
     mix[cost.PREFILL_FLOP] = work.prefill_flop
     mix[cost.WINDOW_PREFILL_FLOP] = work.window_prefill_flop
-    mix[cost.SCAN_FLOP], mix[cost.STATE_BYTES] = work.scan_flop, work.state_bytes
+    mix[cost.SCAN_FLOP] = work.scan_flop + work.prefix_decode_flop
+    mix[cost.PROMPT_SCAN_FLOP] = work.scan_flop + work.prefix_prefill_flop
+    mix[cost.STATE_BYTES] = work.state_bytes
     mix[cost.CACHE_BYTES], mix[cost.WINDOW_CACHE_BYTES] = work.cache_bytes, work.window_cache_bytes
     mix[cost.DEVICE_S_PER_FLOP] = 1 / rates.flop_per_s
     mix[cost.DEVICE_S_PER_BYTE] = 1 / rates.bytes_per_s
@@ -148,10 +150,11 @@ def _lines(table: StepTable, max_sequences: int, n_checked: int) -> tuple[Floats
 def _context_work(table: StepTable, *, is_beyond: bool) -> tuple[Floats, Floats]:
     """Arithmetic and reads of decoding: per sequence, and per token of context."""
     work = table.attention
+    scan = work.scan_flop + work.prefix_decode_flop
     if not is_beyond:
-        flop = np.array([work.scan_flop, work.decode_flop + work.window_decode_flop])
+        flop = np.array([scan, work.decode_flop + work.window_decode_flop])
         return flop, np.array([work.state_bytes, work.cache_bytes + work.window_cache_bytes])
     window = work.window_tokens
-    flop = np.array([work.scan_flop + work.window_decode_flop * window, work.decode_flop])
+    flop = np.array([scan + work.window_decode_flop * window, work.decode_flop])
     read = np.array([work.state_bytes + work.window_cache_bytes * window, work.cache_bytes])
     return flop, read

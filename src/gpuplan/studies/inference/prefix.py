@@ -27,11 +27,14 @@ def with_cached_prefix(table: StepTable, cached_tokens: float) -> StepTable:
     """Step times of prompts that leave their cached tokens out."""
     work = table.attention
     in_window = min(cached_tokens, work.window_tokens)
-    per_token = max(work.decode_flop, work.prefill_flop) * cached_tokens
-    per_token += max(work.window_decode_flop, work.window_prefill_flop) * in_window
     read = work.cache_bytes * cached_tokens + work.window_cache_bytes * in_window
     moved: AttentionWork = replace(
-        work, scan_flop=work.scan_flop + per_token, state_bytes=work.state_bytes + read
+        work,
+        # Latent attention does several times as much arithmetic for a decode as for a prompt token.
+        prefix_decode_flop=work.decode_flop * cached_tokens + work.window_decode_flop * in_window,
+        prefix_prefill_flop=work.prefill_flop * cached_tokens
+        + work.window_prefill_flop * in_window,
+        state_bytes=work.state_bytes + read,
     )
     return replace(table, attention=moved)
 

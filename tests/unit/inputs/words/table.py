@@ -207,6 +207,65 @@ RUNS = [
 # Whole sentences: every key given must be there.
 SENTENCES = [
     (
+        "three services: Llama-3.3-70B chat at 5 req/s, bge-m3 embeddings at 200 req/s, whisper "
+        "large-v3 1000 hours/day, on L40S",
+        {
+            "workloads.0.demand.requests_per_s": 5,
+            "workloads.1.model": "BAAI/bge-m3",
+            "workloads.1.demand.requests_per_s": 200,
+            "workloads.2.batch.docs_per_day": 120_000,
+            "policy.accelerators.allowed": ["L40S"],
+        },
+    ),
+    (
+        "Qwen3-32B at 3 req/s with 4k in 300 out and Llama-3.1-8B at 50 req/s with 500 in 100 out",
+        {
+            "workloads.0.request.input_tokens": 4000,
+            "workloads.1.name": "chat 2",
+            "workloads.1.request.output_tokens": 100,
+        },
+    ),
+    (
+        "50 autonomous agents on Qwen3-32B, 60k context, tool calls take 10 seconds",
+        {W + "request.think_time_s": 10, W + "demand.concurrent_requests": 50},
+    ),
+    (
+        "nightly batch: summarize 200k call transcripts of 6k tokens by 6am with Qwen2.5-32B",
+        {W + "batch.docs_per_day": 200_000, W + "batch.deadline_h": 10},
+    ),
+    (
+        "generate 5 billion synthetic tokens with Llama-3.1-70B within 2 weeks",
+        {W + "batch.docs": 16_666_667, W + "batch.deadline_h": 336},
+    ),
+    (
+        "speech recognition for 300 live streams with whisper large-v3-turbo",
+        {W + "demand.requests_per_s": 10},
+    ),
+    ("CLIP ViT-L/14 image embeddings, 100M images in 3 days", {W + "batch.docs": 100_000_000}),
+    (
+        "GRPO training of Qwen2.5-7B, 10k prompts with 16 rollouts of 2k tokens",
+        {
+            W + "kind": "reinforcement_learning",
+            W + "rollout.samples_per_prompt": 16,
+            W + "training.tokens": 10_000 * 16 * 2500,
+        },
+    ),
+    ("Llama-3.1-8B on CPU only, 1 request/s", {W + "slo.tpot_p95_ms": 150}),
+    ("TinyLlama 1.1B autocomplete 200 requests/s", {W + "request.input_tokens": 2048 - 50}),
+    ("Whisper large-v3, 2000 call-center hours per day", {W + "batch.docs_per_day": 240_000}),
+    (
+        "text to speech for 100 concurrent calls",
+        {W + "kind": "text_to_speech", W + "demand.requests_per_s": 10},
+    ),
+    ("LLaVA-1.5-13B image captioning, 30 images/s", {W + "request.output_tokens": 100}),
+    ("OCR 3 million pages with Qwen2.5-VL-7B this weekend", {W + "request.output_tokens": 800}),
+    ("QLoRA Llama-3.3-70B on a single GPU, 10M tokens", {"policy.max_accelerators": 1}),
+    ("we own two DGX H100; chat with Llama-3.1-70B at 5 requests/s", {"owned.0.nodes": 2}),
+    (
+        "Llama-3.3-70B, 128k context, 1 request every 10 seconds",
+        {W + "slo.tpot_p95_ms": 111.7, W + "slo.ttft_p95_ms": 33_500},
+    ),
+    (
         "Qwen3-32B chat for 400 users and summarise 2M documents in 3 days",
         {
             W + "name": "chat",
@@ -526,6 +585,7 @@ SENTENCES += [
 ]
 
 REFUSED = [
+    ("embeddings with nomic-embed-text, 50 requests/s", "nomic-"),
     ("spot", "neither a model nor a task"),
     ("", "neither a model nor a task"),
     ("hello world", "'hello world' at character 1"),

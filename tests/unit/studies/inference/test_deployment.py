@@ -15,6 +15,7 @@ from gpuplan.performance.kernels.regimes import decode_token_s, prefill_s
 from gpuplan.performance.memory.cache import N_NULL_BLOCKS, NO_CACHE_BLOCKS, n_cache_blocks
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.serving.engines import engine_settings
+from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.studies.inference.deployment import evaluated
 from gpuplan.studies.inference.prefix import fresh_requests
 from gpuplan.units import GIB
@@ -109,3 +110,17 @@ def test_slower_steps_leave_less_capacity():
     assert of.capacity_per_s(token_limit_s=1e-6) == 0.0
     longer = evaluated(replace(of.setup, load=replace(of.setup.load, output_tokens=400.0)))
     assert longer.capacity_per_s() < of.capacity_per_s()
+
+
+@pytest.mark.parametrize("name", ["Llama-3.3-70B", "DeepSeek-V3.1"])
+def test_a_cached_prefix_costs_a_prompt_what_prompts_cost(name):
+    """Latent attention does 3.4 times the arithmetic for a token that is decoded."""
+    load = {"input_tokens": 40_000.0, "cached_input_frac": 0.9}
+    of = evaluated(setup(name, "h200-sxm", layout=ServingLayout(tp=8), **load))
+    work, n = of.table.attention, of.cached_tokens
+    assert n == pytest.approx(36_000)
+    assert work.prefix_prefill_flop == pytest.approx(work.prefill_flop * n)
+    assert work.prefix_decode_flop == pytest.approx(work.decode_flop * n)
+    asked = fresh_requests(requests_of([0.0], [40_000], [2]), 0.9)
+    ttft_s = float(simulate_serving(asked, of.fleet()).times.ttft_s[0])
+    assert ttft_s == pytest.approx(of.start_s + of.prompt_s, rel=0.1)

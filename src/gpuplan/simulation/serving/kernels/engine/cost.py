@@ -17,7 +17,8 @@ CACHE_BYTES, WINDOW_CACHE_BYTES, STATE_BYTES = range(3, 6)
 PREFILL_FLOP, WINDOW_PREFILL_FLOP = range(6, 8)
 DEVICE_S_PER_FLOP, DEVICE_S_PER_BYTE, PEAK_S_PER_FLOP, PEAK_S_PER_BYTE = range(8, 12)
 SERIAL_FRAC, HOST_S, HOST_SEQUENCE_S, PROMPT_FLOOR_S = range(12, 16)
-N_MIX = 16
+PROMPT_SCAN_FLOP = 16
+N_MIX = 17
 DEVICE, ARITHMETIC, MEMORY, LINK = range(4)
 # Lines of a decode step: arithmetic leads, cache reads lead, and the three limits of the device.
 COMPUTE_LINE, READ_LINE, ARITHMETIC_LINE, MEMORY_LINE, LINK_LINE = range(5)
@@ -36,11 +37,12 @@ def mixed_step_s(e: AnyEngine) -> tuple[float, float, float]:
     n_prefill, pairs = float(s[st.PREFILL_TOKENS]), 0.5 * s[st.PREFILL_PAIRS]
     held = min(context, n_decodes * e.limit[st.WINDOW])
     seen = min(pairs, n_prefill * e.limit[st.WINDOW])
-    scan = mix[SCAN_FLOP]
-    decode = mix[DECODE_FLOP] * context + mix[WINDOW_DECODE_FLOP] * held + scan * n_decodes
+    decode = mix[DECODE_FLOP] * context + mix[WINDOW_DECODE_FLOP] * held
+    decode += mix[SCAN_FLOP] * n_decodes
     if e.limit[st.CHECKED] != 1:
         decode *= e.limit[st.CHECKED]
-    prefill = mix[PREFILL_FLOP] * pairs + mix[WINDOW_PREFILL_FLOP] * seen + scan * n_prefill
+    prefill = mix[PREFILL_FLOP] * pairs + mix[WINDOW_PREFILL_FLOP] * seen
+    prefill += mix[PROMPT_SCAN_FLOP] * n_prefill
     read = mix[CACHE_BYTES] * context + mix[WINDOW_CACHE_BYTES] * held
     read += mix[STATE_BYTES] * n_decodes
     n_checked = s[st.N_DECODES] * e.limit[st.CHECKED]
