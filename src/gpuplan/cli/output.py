@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 WIDTH_WITHOUT_TERMINAL = 100
 LEAST_TEXT_WIDTH = 12
+MOST_WORD_WIDTH = 24  # of names such as 8x_MI300X_SECURE
 
 
 class Form(StrEnum):
@@ -202,17 +203,23 @@ def _rich_table(table: "Table") -> "rich.table.Table":
     shown = RichTable(title=table.title or None, box=box.SIMPLE_HEAD, title_justify="left")
     for place, column in enumerate(table.columns):
         is_figure = column in table.right
-        longest = max((len(row[place]) for row in table.rows), default=0)
         shown.add_column(
             column,
             justify="right" if is_figure else "left",
             no_wrap=is_figure,
             overflow="fold",
-            min_width=None if is_figure else min(LEAST_TEXT_WIDTH, longest),
+            min_width=None if is_figure else _least_width([row[place] for row in table.rows]),
         )
     for row in table.rows:
         shown.add_row(*(Text(cell) for cell in row))
     return shown
+
+
+def _least_width(cells: list[str]) -> int:
+    """Of a column of text: its longest word is not broken, if it is of a usual length."""
+    longest = max(map(len, cells), default=0)
+    words = [len(word) for cell in cells for word in cell.split()]
+    return max(min(LEAST_TEXT_WIDTH, longest), min(MOST_WORD_WIDTH, max(words, default=0)))
 
 
 def _print_remarks(sheet: "Sheet") -> None:

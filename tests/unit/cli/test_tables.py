@@ -1,0 +1,31 @@
+"""Tables of the terminal: names stay whole where the line has room for them."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from gpuplan.cli.output import _rich_table
+from gpuplan.domain.sheet import Table
+
+
+@pytest.mark.parametrize(
+    "name", ["8x_MI300X_SECURE", "gpu_8x_h100_sxm5", "Standard_ND96isr_H100_v5"]
+)
+def test_the_name_of_a_node_is_not_broken_at_a_hundred_columns(name):
+    heads = (
+        "purchase option",
+        "node",
+        "nodes",
+        "GPUs",
+        "$/node-h",
+        "hours paid",
+        "$/month",
+        "as of",
+    )
+    row = ("on-demand at RunPod Secure Cloud, committed", name, "12", "8", "19.92", "100 %",
+           "$1,174,500", "2026-11-02")  # fmt: skip
+    table = Table(title="Cost", columns=heads, rows=(row,), right=heads[2:7])
+    console = Console(width=100, file=(out := io.StringIO()))
+    console.print(_rich_table(table))
+    assert name in out.getvalue()
