@@ -22,6 +22,7 @@ def service(tree):
     assume(answer.plan is not None)
     pool = answer.plan.pools[0]
     assume(not pool.layout.share)
+    assert not pool.layout.role, "disaggregated unless it is asked for"
     return work, answer, pool
 
 

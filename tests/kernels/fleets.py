@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from gpuplan.domain.inference.performance import Drafts
-from gpuplan.domain.simulation.engine import EngineLimits
+from gpuplan.domain.simulation.engine import EngineLimits, KvTransfer
 from gpuplan.domain.simulation.fleet import (
     AdmissionControl,
     Autoscaler,
@@ -14,7 +14,6 @@ from gpuplan.domain.simulation.fleet import (
     ElasticFleet,
     Failures,
     HoursFloor,
-    KvTransfer,
     Outage,
     Pool,
     PoolShare,

@@ -388,9 +388,8 @@ class SlowFleet:
         n_output = 1 if is_split else job.n_output
         job.request = self.request_of(job, n_output)
         if job.stage == 1:
-            # Its keys and values have come with it: only the last token is left to compute.
-            job.request.n_made, job.request.n_computed = 1, job.n_input
-            job.request.first_s = job.first_s
+            # Its keys and values have come with it: only the last prompt token is left to compute.
+            job.request.n_computed = job.n_input - 1
         r.engine.waiting.append(job.request)
         r.sent.append(job)
         job.on, job.state = r, "served"
@@ -489,7 +488,7 @@ class SlowFleet:
             r.link_free = begins + job.n_input * hand.cache_bytes_per_token / hand.link_bytes_per_s
             self.delayed.append((at(r.link_free + hand.latency_s), job.number))
             self.counts["handovers"] += 1
-            job.state, job.stage = "delayed", 1
+            job.state, job.stage, job.first_s = "delayed", 1, None
             return
         job.state, job.end_s, job.deadline = "done", self.now, NEVER
 

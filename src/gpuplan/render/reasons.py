@@ -17,7 +17,7 @@ def reasons(one: DeployedPool) -> Iterator[str]:
     if load is not None and load.peak_requests_per_s:
         yield f"{pool.workload}: {load.peak_requests_per_s:.3g} requests/s at the peak."
     spare = f", {pool.n_spare_replicas} of them to spare" if pool.n_spare_replicas else ""
-    spread = pool.layout.share or pool.layout.spread.name
+    spread = pool.layout.share or f"{pool.layout.role} {pool.layout.spread.name}".strip()
     ending = "" if pool.n_replicas == 1 else "s"
     what = "" if one.run is not None else f"{pool.n_replicas} replica{ending}{spare}, "
     fleet = f"{pool.n_accelerators} x {pool.accelerator}"

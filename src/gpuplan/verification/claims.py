@@ -112,6 +112,11 @@ def n_per_replica(pool: Document) -> int:
     return math.prod(max(1, int(pool.get(key) or 1)) for key in ("tp", "pp", "dp", "cp"))
 
 
+def n_engines_per_replica(row: Document) -> int:
+    """Engines of one replica: of a disaggregated one, those of both roles."""
+    return int(row.get("n_prefill") or 0) + int(row.get("n_decode") or 0) or 1
+
+
 def fraction_of(pool: Document) -> float:
     """The share of one accelerator's compute that a replica takes; 1 where it takes whole ones."""
     share = str(pool.get("share") or "")

@@ -17,6 +17,7 @@ from gpuplan.verification.claims import (
     equal,
     fraction_of,
     is_cpu,
+    n_engines_per_replica,
     n_per_replica,
     pools_of,
     same,
@@ -43,7 +44,8 @@ def comparison_checks(document: Document, facts: PlanFacts) -> Iterator[Check]:
 
 def _row_checks(name: str, row: Document, document: Document, facts: PlanFacts) -> Iterator[Check]:
     if not is_cpu(row):
-        needed = row["n_replicas"] * n_per_replica(row) * fraction_of(row)
+        n_each = n_engines_per_replica(row) * n_per_replica(row)
+        needed = row["n_replicas"] * n_each * fraction_of(row)
         yield at_least(f"{name}: accelerators", row["n_accelerators"], needed, "accelerators")
     yield from _token_checks(name, row, document, facts)
     card = facts.accelerators.get(str(row["accelerator"]))
@@ -85,11 +87,12 @@ def is_closed(workload: Workload) -> bool:
 def _chosen_checks(name: str, row: Document, document: Document) -> Iterator[Check]:
     """The chosen row is the plan."""
     pools = pools_of(document)
-    if len(pools) != 1:
+    if len(pools) != 1 and [pool.get("role") for pool in pools] != ["prefill", "decode"]:
         return  # rows of several workloads are priced each as if it stood alone
-    [pool] = pools
-    yield same(f"{name}: is the plan's accelerator", row["accelerator"], pool["accelerator"])
-    claimed, found = row["n_replicas"], pool["n_replicas"]
+    kind = pools[0]["accelerator"]
+    yield same(f"{name}: is the plan's accelerator", row["accelerator"], kind)
+    claimed = row["n_replicas"] * n_engines_per_replica(row)
+    found = sum(pool["n_replicas"] for pool in pools)
     yield equal(f"{name}: is the plan's replicas", claimed, found, "replicas")
     cost = document["plan"]["cost_usd_per_month"]["value"]
     yield same_money(f"{name}: costs what the plan costs", row["usd_per_month"], cost)

@@ -84,7 +84,8 @@ def _bought_checks(document: Document) -> Iterator[Check]:
         lines = [line for pool in mine for line in pool["purchases"]]
         bought = sum(line["n_nodes"] * line["n_accelerators_per_node"] for line in lines)
         used = sum(pool["n_accelerators"] for pool in mine)
-        is_alone = len(mine) == 1 and all(line["paid_frac"] > 1.0 - 1e-6 for line in lines)
+        is_one = len(mine) == 1 or [each.get("role") for each in mine] == ["prefill", "decode"]
+        is_alone = is_one and all(line["paid_frac"] > 1.0 - 1e-6 for line in lines)
         name = f"{kind}: accelerators in bought nodes"
         if is_alone:
             yield equal(name, used, bought, GPUS)

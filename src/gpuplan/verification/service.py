@@ -71,8 +71,8 @@ def service_checks(document: Document, facts: PlanFacts) -> Iterator[Check]:
         yield from _deadline_checks(document, workload)
     for load in document["load"]:
         yield from _flight_checks(load)
-    for pool in pools_of(document):
-        yield from _replay_checks(document, facts, pool)
+    for name in dict.fromkeys(pool["workload"] for pool in pools_of(document)):
+        yield from _replay_checks(document, facts, name)
 
 
 def _asked_checks(document: Document, workload: Workload) -> Iterator[Check]:
@@ -121,14 +121,14 @@ def _slos(document: Document, workload: str) -> Iterator[_Slo]:
             yield _Slo(workload, metric, statistic, row["limit_s"], value, error_s)
 
 
-def _replay_checks(document: Document, facts: PlanFacts, pool: Document) -> Iterator[Check]:
+def _replay_checks(document: Document, facts: PlanFacts, name: str) -> Iterator[Check]:
     """The planned replicas on draws that the planner never saw."""
-    claims = list(_slos(document, pool["workload"]))
-    replay = facts.replay(pool["workload"]) if claims else None
+    claims = list(_slos(document, name))
+    replay = facts.replay(name) if claims else None
     if replay is None:
         return
-    name = pool["workload"]
-    serving = pool["n_replicas"] - pool["n_spare_replicas"]
+    pools = [pool for pool in pools_of(document) if pool["workload"] == name]
+    serving = sum(pool["n_replicas"] - pool["n_spare_replicas"] for pool in pools)
     yield equal(f"{name} replay: replicas without spares", serving, replay.n_replicas, "replicas")
     n_lost = len(replay.is_finished) - int(np.sum(replay.is_finished))
     yield equal(f"{name} replay: requests without a response", 0, n_lost, "requests")

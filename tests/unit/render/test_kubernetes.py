@@ -21,7 +21,12 @@ from gpuplan.render.kubernetes.capacity import (
     kserve_files,
     kueue_files,
 )
-from gpuplan.render.kubernetes.devices import resource_of, resources_of, selector_of
+from gpuplan.render.kubernetes.devices import (
+    n_slices,
+    resource_of,
+    resources_of,
+    selector_of,
+)
 from gpuplan.render.kubernetes.serving import kubernetes_files
 
 CORE = ("Deployment", "Service", "PodDisruptionBudget", "HorizontalPodAutoscaler")
@@ -93,6 +98,49 @@ def test_a_steady_load_needs_no_autoscaler():
 )
 def test_a_share_of_a_card_is_asked_for_by_name(share, resource):
     assert resource_of(spread_pool(PoolLayout(tp=1, pp=1, share=share))) == resource
+
+
+def sliced(share, **shape):
+    where = {"n_accelerators": 8, "n_vcpu": 112, "ram_bytes": 2000e9, **shape}
+    one = spread_pool(PoolLayout(tp=1, pp=1, share=share), node=node(**where))
+    return replace(one, pool=replace(one.pool, n_replicas=56))
+
+
+@pytest.mark.parametrize(
+    ("share", "n"), [("1g.10gb", 7), ("1g.20gb", 4), ("2g.20gb", 3), ("3g.40gb", 2), ("1/4", 4)]
+)
+def test_all_replicas_of_a_shared_card_fit_the_node(share, n):
+    """As many pods as there are slices have room in the node's CPUs and memory."""
+    amounts = resources_of(sliced(share))["requests"]
+    assert n_slices(sliced(share)) == n
+    assert 8 * n * int(amounts["cpu"]) <= 112
+    assert 8 * n * int(amounts["memory"].removesuffix("Gi")) * 2**30 <= 2000e9
+
+
+def test_a_mig_slice_says_how_its_nodes_are_cut():
+    (file,) = kubernetes_files(deployed(sliced("1g.10gb")))
+    text = " ".join(file.content.decode().replace("#", "").split())
+    assert "nvidia.com/mig.config=all-1g.10gb" in text
+    assert "mig.strategy=mixed" in text
+    (container,) = next(yaml.safe_load_all(file.content))["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["limits"]["nvidia.com/mig-1g.10gb"] == "1"
+
+
+def test_gke_tells_shared_cards_by_labels_of_the_node():
+    for share, labels in (
+        ("1g.10gb", {"cloud.google.com/gke-gpu-partition-size": "1g.10gb"}),
+        (
+            "1/4",
+            {
+                "cloud.google.com/gke-gpu-sharing-strategy": "time-sharing",
+                "cloud.google.com/gke-max-shared-clients-per-gpu": "4",
+            },
+        ),
+    ):
+        one = sliced(share, cloud="gcp", name="a3-highgpu-8g")
+        assert resource_of(one) == "nvidia.com/gpu"
+        machine = {"node.kubernetes.io/instance-type": "a3-highgpu-8g"}
+        assert selector_of(one) == machine | labels
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """llm-d and Dynamo: counts, layout and flags are the plan's; what cannot run there is refused."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -75,6 +76,50 @@ def test_dynamo_speaks_sglang():
     ]
     assert container["command"][-1] == "dynamo.sglang"
     assert container["args"][:2] == ["--model-path", "org/model"]
+
+
+def roles():
+    """A disaggregated service: five replicas prefill, three decode."""
+    found = []
+    for role, n in (("prefill", 5), ("decode", 3)):
+        one = spread_pool(PoolLayout(tp=4, pp=1, role=role, network_bytes_per_s=4e11))
+        found.append(replace(one, name=f"chat-{role}", pool=replace(one.pool, n_replicas=n)))
+    return found
+
+
+def test_llm_d_gets_both_roles_of_a_disaggregated_service_in_one_file():
+    (file,) = rendered(deployed(*roles()), "llm-d")
+    found = yaml.safe_load(file.content)
+    assert file.path == "llm-d-chat.yaml"
+    assert (found["prefill"]["replicas"], found["decode"]["replicas"]) == (5, 3)
+    assert found["routing"]["proxy"] == {"enabled": True, "connector": "nixlv2"}
+    for role in ("prefill", "decode"):
+        (container,) = found[role]["containers"]
+        args = container["args"]
+        sent = json.loads(args[args.index("--kv-transfer-config") + 1])
+        assert sent == {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
+        assert container["env"][0]["name"] == "VLLM_NIXL_SIDE_CHANNEL_HOST"
+
+
+def test_dynamo_gets_prefill_and_decode_workers():
+    (file,) = rendered(deployed(*roles()), "dynamo")
+    found = yaml.safe_load(file.content)
+    assert found["metadata"]["name"] == "chat"
+    _, prefill, decode = found["spec"]["components"]
+    assert (prefill["type"], prefill["replicas"]) == ("prefill", 5)
+    assert (decode["type"], decode["replicas"]) == ("decode", 3)
+    for worker in (prefill, decode):
+        args = worker["podTemplate"]["spec"]["containers"][0]["args"]
+        assert args[args.index("--disaggregation-mode") + 1] == worker["type"]
+
+
+def test_kubernetes_opens_the_side_channel_of_each_role_and_leaves_scaling_to_the_router():
+    for file in rendered(deployed(*roles()), "kubernetes"):
+        documents = list(yaml.safe_load_all(file.content))
+        assert "HorizontalPodAutoscaler" not in {each["kind"] for each in documents}
+        (container,) = documents[0]["spec"]["template"]["spec"]["containers"]
+        assert {"name": "kv-transfer", "containerPort": 5600} in container["ports"]
+        assert "--kv-transfer-config" in container["command"]
 
 
 def slice_of_one():

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpuplan.domain.simulation.engine import EngineLimits
+from gpuplan.domain.simulation.engine import EngineLimits, KvTransfer
 from gpuplan.domain.simulation.fleet import (
     FINISHED,
     LOST,
@@ -20,7 +20,6 @@ from gpuplan.domain.simulation.fleet import (
     ElasticFleet,
     Failures,
     HoursFloor,
-    KvTransfer,
     Outage,
     Pool,
     PoolShare,
@@ -252,9 +251,9 @@ def test_prompts_and_answers_apart_cost_the_journey():
     requests = requests_of([0.0], [20], [5])
     found = simulate_fleet(requests, fleet(*pools, services=(service,), handover=hand))
     assert found.counts.n_handovers == 1
-    assert found.outcome.times.ttft_s[0] == pytest.approx(STEP_S)
-    # 20 tokens of 1 MB at 10 MB/s, and four more tokens.
-    assert found.outcome.times.e2e_s[0] == pytest.approx(STEP_S + 2.0 + 0.05 + 4 * STEP_S)
+    # 20 tokens of 1 MB at 10 MB/s, then the decode replica computes the last prompt token itself.
+    assert found.outcome.times.ttft_s[0] == pytest.approx(STEP_S + 2.0 + 0.05 + STEP_S)
+    assert found.outcome.times.e2e_s[0] == pytest.approx(STEP_S + 2.0 + 0.05 + 5 * STEP_S)
     assert found.outcome.totals.n_free_blocks == 2 * LIMITS.n_blocks
 
 

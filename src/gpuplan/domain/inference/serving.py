@@ -1,5 +1,7 @@
 """How a model is laid out for inference, how the engine is set, and what memory that takes."""
 
+from dataclasses import replace
+
 from gpuplan.domain.model.precision import NumberFormat
 from gpuplan.domain.noun import dataclass
 
@@ -15,6 +17,26 @@ class ServingLayout:
     cp: int = 1  # context parallel: copies that share each sequence's prompt and cache
     # Of one server towards the others, one direction; None: inside one server.
     network_bytes_per_s: float | None = None
+    # Of prefill/decode disaggregation: engines of each role that make one replica; 0: aggregated.
+    n_prefill: int = 0
+    n_decode: int = 0
+
+    @property
+    def is_disaggregated(self) -> bool:
+        """Whether engines that prefill hand their KV cache to engines that decode."""
+        return self.n_prefill > 0
+
+    @property
+    def engine(self) -> "ServingLayout":
+        """One engine of the replica: the same where prefill and decode are not apart."""
+        if not self.is_disaggregated:
+            return self
+        return replace(self, n_prefill=0, n_decode=0, network_bytes_per_s=None)
+
+    @property
+    def n_roles(self) -> int:
+        """Engines of a disaggregated replica; 1 of an aggregated one."""
+        return self.n_prefill + self.n_decode or 1
 
     @property
     def n_joined(self) -> int:
@@ -29,18 +51,20 @@ class ServingLayout:
     @property
     def n_accelerators(self) -> int:
         """Accelerators of one replica."""
-        return self.tp * self.pp * self.dp * self.cp
+        return self.tp * self.pp * self.dp * self.cp * self.n_roles
 
     @property
     def name(self) -> str:
-        """As people write it: TP2 PP2, DP8 EP8 for data-parallel attention; TP1 for one alone."""
+        """As people write it: TP2 PP2, DP8 EP8 for data-parallel attention, 1P2D TP2; TP1 alone."""
+        if self.is_disaggregated:
+            return f"{self.n_prefill}P{self.n_decode}D {self.engine.name}"
         sizes = {"TP": self.tp, "PP": self.pp, "DP": self.dp, "EP": self.ep, "CP": self.cp}
         return " ".join(f"{way}{n}" for way, n in sizes.items() if n > 1) or "TP1"
 
     @property
     def n_engines(self) -> int:
         """Batches that one replica carries at once: one a stage, one an attention replica."""
-        return self.pp * self.dp
+        return self.pp * self.dp * self.n_roles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,8 @@ class NodeKind:
     def joins(self, layout: ServingLayout) -> bool:
         """Whether one replica of this layout can stand here: inside a node, or over its network."""
         wanted, there = layout.network_bytes_per_s, self.network_bytes_per_s
-        if layout.n_accelerators <= self.n_accelerators:
+        is_spread = layout.is_disaggregated and wanted is not None
+        if layout.n_accelerators <= self.n_accelerators and not is_spread:
             return True
         return wanted is not None and there is not None and there >= wanted * (1 - 1e-9)
 

@@ -105,6 +105,8 @@ class Candidate:
         layout = self.layout
         ways = (("tp", layout.tp), ("pp", layout.pp), ("dp", layout.dp), ("ep", layout.ep))
         spread = [f"{what}{n}" for what, n in ways if n > 1 or what == "tp"]
+        if layout.is_disaggregated:
+            spread.insert(0, f"{layout.n_prefill}p{layout.n_decode}d")
         parts = [self.offer or str(self.accelerator), *spread, self.precision]
         if layout.network_bytes_per_s is not None:
             parts.append(f"over {layout.network_bytes_per_s * 8 / 1e9:g} Gbit/s")
@@ -154,6 +156,10 @@ class PoolLayout:
     share: str = ""  # that a replica takes of one accelerator: 1/4, a MIG profile; empty: all
     n_servers_per_replica: int = 1
     network_bytes_per_s: float | None = None  # of a server, that a replica of several counts on
+    # Of prefill/decode disaggregation: engines of one replica, or the one role of a pool.
+    n_prefill: int = 0
+    n_decode: int = 0
+    role: str = ""  # prefill or decode; empty: the pool does both
 
     @property
     def spread(self) -> ServingLayout:
@@ -165,4 +171,6 @@ class PoolLayout:
             ep=self.ep,
             cp=self.cp,
             network_bytes_per_s=self.network_bytes_per_s,
+            n_prefill=self.n_prefill,
+            n_decode=self.n_decode,
         )

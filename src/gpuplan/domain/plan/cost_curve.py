@@ -35,10 +35,22 @@ class FleetCurve:
 
     def n_nodes(self, loads: Floats, speed_ratio: float | Floats = 1.0) -> Ints:
         """Whole nodes at each load."""
+        layout = self.candidate.layout
+        if layout.is_disaggregated and layout.network_bytes_per_s is not None:
+            return self._nodes_of_engines(loads / (self.n_load_per_replica * speed_ratio))
         replicas = self.n_replicas(loads, speed_ratio)
         distinct, place = np.unique(replicas, return_inverse=True)
         nodes = [nodes_for(self.candidate, int(n), self.n_per_node) or 0 for n in distinct]
         return np.asarray(np.array(nodes, dtype=np.int64)[place].reshape(replicas.shape))
+
+    def _nodes_of_engines(self, groups: Floats) -> Ints:
+        """Nodes of so many groups, whole engines of each role: these are added one by one."""
+        layout = self.candidate.layout
+        each = [np.ceil(groups * n - 1e-9) for n in (layout.n_prefill, layout.n_decode)]
+        spare = np.where(groups > 0, self.n_spare * layout.n_roles, 0)
+        engines = each[0] + each[1] + spare
+        n_here = self.n_per_node // layout.engine.n_accelerators
+        return np.ceil(engines / max(1, n_here) - 1e-9).astype(np.int64)
 
     def usd_per_h(
         self, loads: Floats, weights: Floats, speed_ratio: float | Floats = 1.0

@@ -32,6 +32,7 @@ class ReplicaShape(NamedTuple):
     model: str
     layout: PoolLayout | ServingLayout
     precision: str
+    role: str = ""  # prefill or decode under disaggregation; empty: both
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,8 @@ class DeployedPool:
     @property
     def shape(self) -> ReplicaShape:
         """One replica of the pool, as engines are started."""
-        return ReplicaShape(self.model, self.pool.layout, self.pool.precision)
+        layout = self.pool.layout
+        return ReplicaShape(self.model, layout, self.pool.precision, layout.role)
 
     @property
     def n_per_pod(self) -> int:
@@ -89,6 +91,12 @@ class Deployed:
     pools: tuple[DeployedPool, ...]
     facilities: tuple[FacilityPlan, ...] = ()  # racks of servers on the user's site
     teams: tuple[Team, ...] = ()  # that share the fleet
+
+    def beside(self, one: DeployedPool, role: str) -> DeployedPool | None:
+        """The pool of the other role that serves the same workload."""
+        mine = one.pool.workload
+        found = (each for each in self.pools if each.pool.workload == mine)
+        return next((each for each in found if each.pool.layout.role == role), None)
 
     @property
     def with_quota(self) -> tuple[Team, ...]:

@@ -24,6 +24,9 @@ def nodes_for(candidate: Candidate, n_replicas: int, n_per_node: int) -> int | N
     if candidate.share is not None:
         return ceil(candidate.n_accelerators_for(n_replicas) / n_per_node)
     size, layout = candidate.n_accelerators, candidate.layout
+    if layout.is_disaggregated and layout.network_bytes_per_s is not None:
+        # Engines stand anywhere: KV caches travel over the network that it was judged with.
+        return whole_nodes(n_replicas * layout.n_roles, layout.engine.n_accelerators, n_per_node)
     if size <= n_per_node:
         return whole_nodes(n_replicas, size, n_per_node)
     is_served = candidate.engine is not None
@@ -42,10 +45,11 @@ def accelerators_for(candidate: Candidate, n_replicas: int, n_per_node: int) -> 
         return 0
     if candidate.is_node:
         return n_replicas * max(1, n_per_node)
-    size = candidate.n_accelerators
+    size, is_spread = candidate.n_accelerators, candidate.layout.network_bytes_per_s is not None
     if candidate.share is not None:
         return candidate.n_accelerators_for(n_replicas)
-    if size <= n_per_node and n_per_node % size == 0:
+    unit = candidate.layout.engine.n_accelerators if is_spread else size
+    if unit <= n_per_node and n_per_node % unit == 0:
         return n_replicas * size
     nodes = nodes_for(candidate, n_replicas, n_per_node)
     return None if nodes is None else nodes * n_per_node

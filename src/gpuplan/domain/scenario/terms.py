@@ -147,6 +147,7 @@ class Policy:
     is_indicative_price_allowed: bool = False  # marketplaces, old prices, advertised discounts
     build: BuildRules = USUAL
     weights: ObjectiveWeights | None = None  # of the objective "weighted"
+    disaggregation: str = "auto"  # prefill/decode: shown, or allowed, always, never
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -136,6 +136,24 @@ class LockStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KvTransfer:
+    """Keys and values travel from the replica that read the prompt, one request at a time."""
+
+    cache_bytes_per_token: float
+    link_bytes_per_s: float
+    latency_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeEngines:
+    """Engines that decode what others have prefilled (prefill/decode disaggregation)."""
+
+    n_engines: int
+    table: StepTable
+    transfer: KvTransfer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
     """Equal engines behind one router."""
 
@@ -146,3 +164,4 @@ class Fleet:
     router: str = "round_robin"
     seed: int = 0  # of a router that draws
     batching: BatchPolicy | None = None  # None: requests join and leave between iterations
+    decode: DecodeEngines | None = None  # None: every engine prefills and decodes

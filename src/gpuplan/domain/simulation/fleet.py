@@ -4,7 +4,7 @@ from dataclasses import field
 
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.noun import dataclass
-from gpuplan.domain.simulation.engine import EngineLimits, StepTable
+from gpuplan.domain.simulation.engine import EngineLimits, KvTransfer, StepTable
 from gpuplan.domain.simulation.outcome import Outcome, UseOverTime
 
 # How a request ended; every request ends in exactly one way.
@@ -150,15 +150,6 @@ class Service:
     name: str
     pools: tuple[PoolShare, ...]
     decode_pools: tuple[PoolShare, ...] = ()  # where the answer is written, if elsewhere
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KvTransfer:
-    """Keys and values travel from the replica that read the prompt, one request at a time."""
-
-    cache_bytes_per_token: float
-    link_bytes_per_s: float
-    latency_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

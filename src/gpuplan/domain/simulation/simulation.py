@@ -32,6 +32,8 @@ class ReplicaRequest:
     cp: int = 1
     share: str = ""  # of one accelerator: 1/4 or a MIG profile; empty: all of it
     network_bytes_per_s: float | None = None  # of a server, where a replica spans several
+    n_prefill: int = 0  # engines of a replica under prefill/decode disaggregation; 0: aggregated
+    n_decode: int = 0
     adapters: LoraUse | None = None
     calibration: str | None = None  # file of constants refitted with runs of one's own
     cached_input_frac: float = 0.0  # of each prompt, left out of the requests: found in the cache

@@ -129,6 +129,12 @@ class PolicySpec(Strict):
         default=False,
         why="it is slow there",
     )
+    disaggregation: Literal["auto", "allowed", "always", "never"] = key(
+        "Prefill/decode disaggregation of language models: shown beside the cheapest fleet where "
+        "it would cost less (auto), chosen where it is cheapest (allowed), always or never",
+        default="auto",
+        why="no measured disaggregated fleet checks the simulation yet",
+    )
     max_co2_t_per_year: Positive | None = optional(
         "Maximum carbon emissions", to="carbon_max_kg_per_year"
     )

@@ -15,6 +15,8 @@ from gpuplan.render.reasons import commented, head, reasons
 from gpuplan.render.text import text_file
 
 Args = list[tuple[str, object]]
+# How vLLM hands KV caches over: both roles start alike, a router decides who does what.
+KV_TRANSFER = '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'
 QUANTIZED = {"fp8": "fp8", "int8": "int8"}  # that engines make from 16-bit weights as they load
 
 
@@ -86,6 +88,22 @@ def precision_notes(one: DeployedPool, served: ServedModel) -> Iterator[str]:
     )
 
 
+def role_notes(one: DeployedPool) -> Iterator[str]:
+    """What a pool of one role needs around it."""
+    role = one.pool.layout.role
+    if not role:
+        return
+    yield (
+        f"These replicas {role} under prefill/decode disaggregation. A router sends each request "
+        "to a prefill replica with max_tokens 1, then to a decode replica with the "
+        "kv_transfer_params of its answer: `--to llm-d` and `--to dynamo` bring one."
+    )
+    yield (
+        "Set VLLM_NIXL_SIDE_CHANNEL_HOST to the address of the replica's server; KV caches travel "
+        "by RDMA where UCX finds NICs (UCX_NET_DEVICES)."
+    )
+
+
 def _vllm(one: ReplicaShape, served: ServedModel) -> Args:
     layout, settings = one.layout, served.settings
     lora = settings.lora
@@ -104,6 +122,7 @@ def _vllm(one: ReplicaShape, served: ServedModel) -> Args:
         ("--enable-lora", True, lora is not None),
         ("--max-loras", lora.n_slots if lora else 0, lora is not None),
         ("--max-lora-rank", lora.max_rank if lora else 0, lora is not None),
+        ("--kv-transfer-config", KV_TRANSFER, bool(one.role)),
     ]
     return [(flag, value) for flag, value, is_set in found if is_set]
 
@@ -191,7 +210,7 @@ def engine_scripts(deployed: Deployed, engine: str) -> Iterator[RenderedFile]:
 
 
 def _script(deployed: Deployed, one: DeployedPool, served: ServedModel) -> str:
-    notes = [*head(deployed), *reasons(one), *precision_notes(one, served)]
+    notes = [*head(deployed), *reasons(one), *precision_notes(one, served), *role_notes(one)]
     notes.append(f"Start it on each of {one.pool.n_replicas} replicas; {image_of(one, served)}.")
     if one.pool.layout.n_servers_per_replica > 1:
         n = one.pool.layout.n_servers_per_replica

@@ -18,6 +18,7 @@ from gpuplan.units import GIB
 PROBE_S = 10
 LIVE_FAILURES = 6
 CACHE = "/models"
+SIDE_PORT = 5600  # of vLLM's NIXL connector
 
 
 def labels_of(one: DeployedPool) -> dict[str, str]:
@@ -38,8 +39,8 @@ def served_pod(
         "name": "engine",
         "image": image_of(one, served),
         "command": command or command_of(one.shape, served),
-        "ports": [{"name": "http", "containerPort": port}],
-        "env": _environment(),
+        "ports": [{"name": "http", "containerPort": port}, *_side_ports(one)],
+        "env": [*_environment(), *side_channel(one)],
         "startupProbe": _probe(port, _startup_failures(served)),
         "readinessProbe": _probe(port, 3),
         "livenessProbe": _probe(port, LIVE_FAILURES),
@@ -70,6 +71,21 @@ def pod(one: DeployedPool, container: dict[str, Any], *, dra: bool = False) -> d
 def _environment() -> list[dict[str, Any]]:
     token = {"secretKeyRef": {"name": "hf-token", "key": "token", "optional": True}}
     return [{"name": "HF_HOME", "value": CACHE}, {"name": "HF_TOKEN", "valueFrom": token}]
+
+
+def side_channel(one: DeployedPool) -> list[dict[str, Any]]:
+    """Where the engines of the other role ask for KV caches; nothing without roles."""
+    if not one.pool.layout.role:
+        return []
+    address = {"fieldRef": {"fieldPath": "status.podIP"}}
+    return [
+        {"name": "VLLM_NIXL_SIDE_CHANNEL_HOST", "valueFrom": address},
+        {"name": "VLLM_NIXL_SIDE_CHANNEL_PORT", "value": str(SIDE_PORT)},
+    ]
+
+
+def _side_ports(one: DeployedPool) -> list[dict[str, Any]]:
+    return [{"name": "kv-transfer", "containerPort": SIDE_PORT}] if one.pool.layout.role else []
 
 
 def _mounts() -> list[dict[str, str]]:

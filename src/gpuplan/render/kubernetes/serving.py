@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuplan.domain.plan.deployed import Deployed, DeployedPool, RenderedFile, ServedModel
-from gpuplan.render.commands.engine import command_of, kind_of, precision_notes
+from gpuplan.render.commands.engine import command_of, kind_of, precision_notes, role_notes
 from gpuplan.render.commands.training import Rendezvous, n_nodes, notes_of, run_command
-from gpuplan.render.kubernetes.devices import resources_of
+from gpuplan.render.kubernetes.devices import resources_of, share_notes
 from gpuplan.render.kubernetes.pods import labels_of, pod, served_pod
 from gpuplan.render.reasons import head, reasons
 from gpuplan.render.text import yaml_file, yaml_text
@@ -25,9 +25,9 @@ LEADER = "$(LWS_LEADER_ADDRESS)"
 def kubernetes_files(deployed: Deployed, *, dra: bool = False) -> Iterator[RenderedFile]:
     """A file for each pool that is a model behind an engine, or a run."""
     for one in deployed.pools:
-        notes = [*head(deployed), *reasons(one)]
+        notes = [*head(deployed), *reasons(one), *share_notes(one)]
         if one.served is not None:
-            notes += precision_notes(one, one.served)
+            notes += [*precision_notes(one, one.served), *role_notes(one)]
             documents = served_documents(one, one.served, notes, dra=dra)
             yield yaml_file(f"{one.name}.yaml", *documents)
         elif one.run is not None:
@@ -45,7 +45,9 @@ def served_documents(
     yield yaml_text(workload, [] if dra else notes)
     yield yaml_text(_service(one, served))
     yield yaml_text(_budget(one), [f"{_needed(one)} replicas carry the peak."])
-    if not is_wide and one.n_replicas_least < one.pool.n_replicas and kind_of(served).running:
+    # Both roles of a disaggregated fleet move together: that is their router's work.
+    is_alone = not is_wide and not one.pool.layout.role
+    if is_alone and one.n_replicas_least < one.pool.n_replicas and kind_of(served).running:
         yield yaml_text(_autoscaler(one, served), _scaling_notes(one, served))
 
 

@@ -193,7 +193,12 @@ def _note(row: ComparisonRow) -> str:
     """In a word or two; the whole note stands in the full table."""
     if row.is_chosen:
         return "chosen"
-    words = {"estimated": "estimate", "narrower": "narrower", "no number": "unsure"}
+    words = {
+        "prefill/decode": "P/D apart",
+        "estimated": "estimate",
+        "narrower": "narrower",
+        "no number": "unsure",
+    }
     return next((word for key, word in words.items() if key in row.evidence.note), "")
 
 

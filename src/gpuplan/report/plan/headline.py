@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedLoad, PlannedPool, PurchaseLine
+from gpuplan.domain.plan.roles import merged
 from gpuplan.domain.provenance import Estimate
 from gpuplan.report.formats import accelerator_name, count, plural, span, usd, usd_range
 from gpuplan.units import DAY, MONTH
@@ -104,11 +105,11 @@ def _rate(per_s: float) -> str:
 
 
 _FORMAT = r"(?:[bt]?fp?\d+(?:-block)?|(?:nv|mx)fp\d|int\d|w\d+a\d+)"
-FLEET_TEXT = re.compile(
-    rf"\b(\d[\d,]*) x ([a-z0-9][\w.-]*)((?: (?:TP|PP|DP|EP|CP)\d+)*)(?: ({_FORMAT})\b)?"
-)
+_WAY = r"(?:\d+P\d+D|(?:TP|PP|DP|EP|CP)\d+)"
+FLEET_TEXT = re.compile(rf"\b(\d[\d,]*) x ([a-z0-9][\w.-]*)((?: {_WAY})*)(?: ({_FORMAT})\b)?")
 CANDIDATE_TEXT = re.compile(
-    rf"\b([a-z0-9][\w.-]*)((?: (?:tp|pp|dp|ep)\d+)+) ({_FORMAT})\b((?: over [\d.]+ Gbit/s)?)"
+    rf"\b([a-z0-9][\w.-]*)((?: (?:\d+p\d+d|(?:tp|pp|dp|ep)\d+))+) ({_FORMAT})\b"
+    r"((?: over [\d.]+ Gbit/s)?)"
     r"((?: (?:1/\d+|\d+g\.\d+gb))?)(?: b\d+)?\b"
 )
 
@@ -133,8 +134,8 @@ def _named(before: str, accelerator: str, layout: str, precision: str) -> str:
 
 def fleet_of(plan: ChosenPlan, loads: Iterable[PlannedLoad]) -> str:
     """The accelerators of a plan by kind; the layout too where one workload has one pool."""
-    pools = [pool for pool in plan.pools if pool.n_accelerators or is_cpu(pool)]
-    if len(plan.pools) == 1 and pools:
+    pools = [pool for pool in merged(plan.pools) if pool.n_accelerators or is_cpu(pool)]
+    if len(merged(plan.pools)) == 1 and pools:
         is_generic = all(load.kind == "generic" for load in loads)
         return fleet_words(pools[0], with_layout=not is_generic)
     sums: dict[str, int] = {}
@@ -173,6 +174,13 @@ def layout_words(pool: PlannedPool) -> str:
     """Replicas and how each is sharded; empty for one replica on one accelerator each."""
     parts = [plural(pool.n_replicas, "replica")] if pool.n_replicas > 1 else []
     name = layout_name(pool)
+    if pool.layout.n_prefill:
+        n_prefill, n_decode = (
+            pool.n_replicas * n for n in (pool.layout.n_prefill, pool.layout.n_decode)
+        )
+        return (
+            f"{n_prefill} prefill and {n_decode} decode replicas, {pool.layout.spread.engine.name}"
+        )
     return ", ".join([*parts, *([] if name == "TP1" else [name])])
 
 
@@ -184,6 +192,8 @@ def layout_name(pool: PlannedPool) -> str:
     ways, sharding = layout.spread.name, SHARDINGS.get(layout.sharding, layout.sharding)
     spread = sharding if ways == "TP1" and sharding else f"{ways} {sharding}".strip()
     n = layout.n_servers_per_replica
+    if layout.role:
+        spread = f"{layout.role} {spread}"
     return f"{spread} over {n} servers" if n > 1 else spread
 
 

@@ -205,6 +205,7 @@ def _serving(found: Served) -> Document:
         **pick(setup.layout, "tp", "pp", "dp", "ep"),
         "lora": _lora(setup.load.adapters),
         "replicas": found.fleet.n_engines // setup.n_engines,
+        "decode_replicas": found.fleet.decode.n_engines if found.fleet.decode else None,
         "batching": _policy(found.fleet.batching),
         "router": found.fleet.router if found.fleet.n_engines > 1 else None,
         "weights_precision": precision_name(setup.storage),

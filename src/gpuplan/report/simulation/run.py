@@ -80,7 +80,9 @@ def _deployment(found: Run) -> str:
         forecast = found.forecast
         return f"{forecast.name} on {found.servers.n_engines} × {forecast.accelerator.name}"
     setup = found.setup
-    n = found.fleet.n_engines // setup.n_engines
+    n, decode = str(found.fleet.n_engines // setup.n_engines), found.fleet.decode
+    if decode is not None:
+        n = f"{n} prefill and {decode.n_engines} decode replicas"
     return (
         f"{setup.model.name} ({precision_name(setup.storage)}) on {n} × "
         f"{setup.layout.n_accelerators} {setup.accelerator.name}, "

@@ -122,6 +122,8 @@ def _layout(row: Document) -> str:
         return ""
     sizes = [f"{key.upper()}{layout[key]}" for key in ("tp", "pp", "dp", "ep", "cp")]
     spread = " ".join(name for name in sizes if not name.endswith("P1")) or "TP1"
+    if layout.get("n_prefill"):
+        spread = f"{layout['n_prefill']}P{layout['n_decode']}D {spread}"
     share = f" on {layout['share']}" if layout.get("share") else ""
     return f"{row['n_replicas']} × {spread}{share}"
 

@@ -4,6 +4,7 @@ The replay is made from what the plan itself names, so that a plan file can be h
 without the choice that it came from.
 """
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,6 +14,7 @@ from gpuplan.domain.model.network import Model
 from gpuplan.domain.plan.answer import Answer, PlannedPool
 from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.facts import PlanFacts, ReplayedRequests
+from gpuplan.domain.plan.roles import only
 from gpuplan.domain.scenario.workload import Serving, Workload
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.errors import InputError
@@ -57,19 +59,21 @@ def _model(inputs: PlanInputs, workload: Workload) -> Model | None:
 def fresh_replay(inputs: PlanInputs, answer: Answer, name: str) -> ReplayedRequests | None:
     """The planned replicas of a workload at its peak, on new draws; None: it is not simulated."""
     workload = inputs.scenario.workload(name)
-    pools = [] if answer.plan is None else [p for p in answer.plan.pools if p.workload == name]
+    pool = None if answer.plan is None else only(answer.plan.pools, name)
     is_served = workload is not None and isinstance(workload.work, Serving)
-    if len(pools) != 1 or not is_served or workload is None or workload.capacities:
+    if pool is None or not is_served or workload is None or workload.capacities:
         return None
-    if not pools[0].engine:
+    if not pool.engine:
         return None  # no language model behind an engine: sized by its batches, not by a scheduler
     task = task_of(workload, inputs.scenario, inputs.around)
-    runs = _simulator(task, pools[0])
-    n_serving = pools[0].n_replicas - pools[0].n_spare_replicas
+    runs = _simulator(task, pool)
+    n_serving = pool.n_replicas - pool.n_spare_replicas
     if runs is None or n_serving < 1:
         return None
     # SLOs are met until growth asks for more: the first period's peak is the one that they name.
-    return _replayed(runs, task.demand.peak_of(0, 0), n_serving)
+    found = _replayed(runs, task.demand.peak_of(0, 0), n_serving)
+    # Engines that prefill and engines that decode are replicas of pools of their own.
+    return replace(found, n_replicas=n_serving * pool.layout.spread.n_roles)
 
 
 def _simulator(task: SizingTask, pool: PlannedPool) -> FleetSimulator | None:
@@ -83,7 +87,14 @@ def _simulator(task: SizingTask, pool: PlannedPool) -> FleetSimulator | None:
 
 def planned_candidate(task: SizingTask, pool: PlannedPool) -> Candidate | None:
     """The candidate that the pool is made of; None where it was not chosen among candidates."""
-    return next((each for each in candidates_of(task)[0].kept if _is_of(pool, each)), None)
+    spread, kept = pool.layout.spread, candidates_of(task)[0].kept
+    if not spread.is_disaggregated and not pool.layout.role:
+        return next((each for each in kept if _is_of(pool, each)), None)
+    # Groups are made of engines that are candidates themselves; so is the pool of one role.
+    alone = replace(pool.layout, n_prefill=0, n_decode=0, network_bytes_per_s=None)
+    found = next((each for each in kept if _is_of(replace(pool, layout=alone), each)), None)
+    is_group = found is not None and spread.is_disaggregated
+    return replace(found, layout=spread) if is_group and found else found
 
 
 def _is_of(pool: PlannedPool, candidate: Candidate) -> bool:

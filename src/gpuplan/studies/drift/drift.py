@@ -11,8 +11,8 @@ def drifts_of(
     own = [target for target in plan.slo.promises if target.workload == load.workload]
     found = [_rate(load, seen, tolerance_frac)]
     found += [_latency(target, seen, tolerance_frac) for target in own]
-    pool = next((pool for pool in plan.pools if pool.workload == load.workload), None)
-    if pool is not None and seen.n_replicas is not None:
+    pool = next((each for each in plan.pools if each.workload == load.workload), None)
+    if pool is not None and seen.n_replicas is not None and not pool.layout.role:
         found.append(
             _drift(
                 "replicas", float(pool.n_replicas), float(seen.n_replicas), unit="", tolerance=0.0

@@ -14,7 +14,7 @@ from gpuplan.domain.plan.selection import FleetOption, NodePool, Selection
 from gpuplan.domain.plan.sizing import Sized, Sizing
 from gpuplan.studies.explanation.rejected import ORDER, nearest_first
 from gpuplan.studies.planning.bill import plan_bill
-from gpuplan.studies.planning.chosen import Choice, chosen_plan
+from gpuplan.studies.planning.chosen import Choice, chosen_plan, pool_layout
 from gpuplan.studies.planning.deferrable import is_deferrable
 from gpuplan.studies.planning.draw import at_expected_draw, with_draw
 from gpuplan.studies.planning.groups import SolvedGroup
@@ -26,9 +26,13 @@ from gpuplan.studies.sizing.task import SizingTask
 from gpuplan.units import HOUR, HOURS_PER_MONTH
 
 UNMEASURED = "estimated: no measurement covers this stack"
+SPLIT = (
+    "prefill/decode disaggregation: no measured fleet checks it yet; set policy.disaggregation to "
+    "allowed to let it be chosen"
+)
 LIMITED = "the limits of the scenario, or what can be had, do not allow it"
 CENT = 0.01  # USD a month: what costs no more costs the same
-Key = tuple[str, str]  # accelerator, precision
+Key = tuple[str, str, bool]  # accelerator, precision, whether prefill and decode are apart
 
 
 class PricedRow(NamedTuple):
@@ -166,16 +170,16 @@ class _Rows:
 
     def _row(self, choice: Choice, sized: Sized) -> ComparisonRow:
         plan = chosen_plan(choice, plan_bill(choice))
-        pool, candidate = plan.pools[0], sized.candidate
+        candidate, n_per_node = sized.candidate, self._n_per_node(choice)
         mine = self.choice.table.row_of(self.chosen).sized.candidate
         usd = choice.usd_per_month
         return ComparisonRow(
             workload=self.sizing.workload,
             accelerator=str(candidate.accelerator),
             precision=candidate.precision,
-            layout=pool.layout,
-            n_replicas=pool.n_replicas,
-            n_accelerators=pool.n_accelerators,
+            layout=pool_layout(candidate, n_per_node),
+            n_replicas=sized.n_replicas,
+            n_accelerators=sum(pool.n_accelerators for pool in plan.pools),
             usd_per_month=usd,
             usd_per_million_tokens=self._usd_per_million_tokens(usd, sized),
             latency={f"{x.metric}_{x.statistic}_s": x.reached_s.value for x in sized.limits},
@@ -183,6 +187,9 @@ class _Rows:
             is_chosen=_key(candidate) == _key(mine),
             evidence=self._evidence(sized, plan),
         )
+
+    def _n_per_node(self, choice: Choice) -> int:
+        return choice.table.row_of(choice.selection.chosen[0]).n_per_node
 
     def _evidence(self, sized: Sized, plan: ChosenPlan) -> RowEvidence:
         return RowEvidence(
@@ -215,6 +222,8 @@ class _Rows:
 
     def _notes(self, sized: Sized) -> Iterator[str]:
         candidate, level = sized.candidate, self.inputs.around.options.min_probability_frac
+        if candidate.layout.is_disaggregated:
+            yield SPLIT
         if candidate.is_quantized_below:
             yield "narrower than published: check the quality on your own task"
         if candidate.engine is not None and not self.task.is_measured(candidate):
@@ -225,7 +234,7 @@ class _Rows:
 
     def rejected(self) -> Iterator[PricedRow]:
         """Accelerators that can be paid for and have no fleet as published or asked for."""
-        fleets = {key for key, _ in self.eligible}
+        fleets = {key for key, *_ in self.eligible}
         fleets |= {str(each.candidate.accelerator) for each in self.sizing.compared}
         sold = {rate.node.accelerator for rate in self.inputs.market.ways} - fleets
         mine: dict[Key, list[Rejection]] = {}
@@ -283,7 +292,8 @@ def _engine_name(candidate: Candidate) -> str:
 
 
 def _key(candidate: Candidate) -> Key:
-    return str(candidate.accelerator), candidate.precision
+    split = candidate.layout.is_disaggregated
+    return str(candidate.accelerator), candidate.precision, split
 
 
 def pareto_rows(rows: Sequence[PricedRow]) -> tuple[ParetoRow, ...]:

@@ -15,8 +15,15 @@ from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.domain.calibration.constants import InferenceCalibration, Labels
 from gpuplan.domain.columns import Floats
 from gpuplan.domain.inference.performance import ServingSetup
-from gpuplan.domain.inference.serving import InferenceMemory
-from gpuplan.domain.simulation.engine import EngineLimits, Fleet, LockStep, StepTable, StepTimes
+from gpuplan.domain.inference.serving import InferenceMemory, ServingLayout
+from gpuplan.domain.simulation.engine import (
+    DecodeEngines,
+    EngineLimits,
+    Fleet,
+    LockStep,
+    StepTable,
+    StepTimes,
+)
 from gpuplan.domain.simulation.simulation import EngineRequest
 from gpuplan.performance.kernels.regimes import (
     RegimeConstants,
@@ -32,6 +39,7 @@ from gpuplan.performance.memory.inference import setup_memory
 from gpuplan.performance.serving.regimes import case_in
 from gpuplan.performance.serving.sglang import LEAST_SEQUENCES, most_sequences
 from gpuplan.studies.inference.admission import SGLANG, admission_of, caches_prefixes
+from gpuplan.studies.inference.disaggregation import kv_transfer
 from gpuplan.studies.inference.prefix import with_cached_prefix, with_held_prefix
 from gpuplan.studies.inference.step_table import lockstep_of, own_step_table, step_table
 from gpuplan.studies.inference.work import setup_work
@@ -51,8 +59,10 @@ class EvaluatedDeployment:
         context_tokens: int | None = None,
         scheduler: EngineRequest | None = None,
         shared_tokens: float = 0.0,
+        spread: ServingLayout | None = None,
     ) -> None:
-        self.setup = setup
+        self.setup = setup  # of one engine
+        self.spread = spread or setup.layout  # of a whole replica
         self.step, self.regime = constants
         mean_tokens = int(setup.load.input_tokens + setup.load.output_tokens)
         self.context_tokens = max(1, context_tokens or mean_tokens)
@@ -189,25 +199,73 @@ class EvaluatedDeployment:
         Stages carry as many batches as there are stages; data-parallel ranks have their own, and
         step together.
         """
+        n_each = self.spread.n_prefill or self.setup.n_engines
         return Fleet(
             limits=self.limits,
             table=self.table,
-            n_engines=n_replicas * self.setup.n_engines,
+            n_engines=n_replicas * n_each,
             lockstep=None if self.scheduler.batching else self.lockstep,
             router=router,
             seed=seed,
             batching=self.scheduler.batching,
+            decode=self._decode(n_replicas) if self.spread.is_disaggregated else None,
         )
+
+    @property
+    def n_engines(self) -> int:
+        """Schedulers of one replica."""
+        return self.setup.n_engines * self.spread.n_roles
+
+    def _decode(self, n_replicas: int) -> DecodeEngines:
+        """The engines that decode. A request that joins them brings one prompt token, which rides
+        in the captured graphs of decodes: no floor of an iteration with prompts.
+        """
+        transfer = kv_transfer(self.setup, self.spread)
+        table = replace(self.table, prompt_floor_s=0.0)
+        n = n_replicas * self.spread.n_decode
+        return DecodeEngines(n_engines=n, table=table, transfer=transfer)
+
+    @cached_property
+    def transfer_s(self) -> float:
+        """What a mean request loses between its prefill and its decode, nobody else sending."""
+        if not self.spread.is_disaggregated:
+            return 0.0
+        transfer = kv_transfer(self.setup, self.spread)
+        fresh = max(1.0, self.case.input_tokens - self.cached_tokens)
+        sent_s = float(fresh) * transfer.cache_bytes_per_token / transfer.link_bytes_per_s
+        # The decode engine computes the last token of the prompt once more.
+        return transfer.latency_s + sent_s + self.alone_s
+
+    @cached_property
+    def prefill_per_s(self) -> float:
+        """Prompts per second of one engine that reads nothing else, in full iterations."""
+        fresh = max(1.0, float(self.case.input_tokens - self.cached_tokens))
+        n_prompts = max(1.0, self.limits.max_batch_tokens / fresh)
+        return n_prompts / float(prefill_s(self.work, self.step, self.case, n_prompts))
+
+    def decode_per_s(self, token_limit_s: float | None) -> float:
+        """Responses per second of one engine that only decodes, within a time per token.
+
+        Of a replica that is not disaggregated: of all of it, prompts being read as they come.
+        """
+        rates, token_s = self._paces
+        if token_limit_s is not None:
+            rates = rates[token_s <= token_limit_s]
+        return float(rates.max(initial=0.0)) / max(1, self.spread.n_decode)
 
     @cached_property
     def most_running(self) -> float:
         """Sequences that one replica runs at most: slots or KV cache."""
         limits = self.limits
         held = limits.n_blocks * limits.block_tokens / max(1.0, self._own_tokens)
-        return float(max(1.0, min(limits.max_sequences, held))) * self.setup.n_engines
+        n_decoding = self.spread.n_decode or self.setup.n_engines
+        return float(max(1.0, min(limits.max_sequences, held))) * n_decoding
 
     def token_s(self, n_running: Floats) -> Floats:
         """Mean time per token with so many running and prompts read as they are answered."""
+        if self.spread.is_disaggregated:
+            each = n_running / self.spread.n_decode
+            return np.asarray(decode_token_s(self.work, self.step, self.case, each))
         return np.asarray(steady_token_s(self.work, self.step, self.case, n_running))
 
     @cached_property
@@ -219,10 +277,9 @@ class EvaluatedDeployment:
 
     def capacity_per_s(self, token_limit_s: float | None = None) -> float:
         """Requests per second of one replica at its fullest, or within a mean time per token."""
-        rates, token_s = self._paces
-        if token_limit_s is not None:
-            rates = rates[token_s <= token_limit_s]
-        return float(rates.max(initial=0.0))
+        found = self.decode_per_s(token_limit_s) * max(1, self.spread.n_decode)
+        most = self.spread.n_prefill * self.prefill_per_s if self.spread.is_disaggregated else found
+        return min(found, most)
 
     @cached_property
     def start_s(self) -> float:
@@ -257,7 +314,7 @@ class EvaluatedDeployment:
         rates, token_s = self._paces
         writing_s = max(1.0, self.setup.load.output_tokens) * token_s
         at = float(np.interp(requests_per_s, np.maximum.accumulate(rates), writing_s))
-        return requests_per_s * (self.start_s + self.prompt_s + at)
+        return requests_per_s * (self.start_s + self.prompt_s + self.transfer_s + at)
 
 
 def evaluated(
@@ -267,6 +324,7 @@ def evaluated(
     context_tokens: int | None = None,
     scheduler: EngineRequest | None = None,
     shared_tokens: float = 0.0,
+    spread: ServingLayout | None = None,
 ) -> EvaluatedDeployment:
     """The setup with the constants of its labels; the package's calibration unless another."""
     return EvaluatedDeployment(
@@ -275,6 +333,7 @@ def evaluated(
         context_tokens=context_tokens,
         scheduler=scheduler,
         shared_tokens=shared_tokens,
+        spread=spread,
     )
 
 

@@ -1,7 +1,7 @@
 """A Selection as the plan that people read, in: rows, choice, limits; out: ChosenPlan."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import ceil
 from typing import NamedTuple
 
@@ -105,7 +105,36 @@ def _pools(choice: Choice) -> Iterator[PlannedPool]:
         is_first = option.pool not in shown
         shown.add(option.pool)
         sharers = [o.workload for o in choice.selection.chosen if o.pool == option.pool]
-        yield _pool(choice, row, is_first=is_first, is_shared=len(sharers) > 1)
+        yield from by_role(
+            _pool(choice, row, is_first=is_first, is_shared=len(sharers) > 1), row.sized.candidate
+        )
+
+
+def by_role(pool: PlannedPool, candidate: Candidate) -> Iterator[PlannedPool]:
+    """The pool; of a disaggregated one, its prefill engines and its decode engines apart.
+
+    Both stand on the same nodes, which are paid for once: with those that prefill.
+    """
+    layout = candidate.layout
+    if not layout.is_disaggregated:
+        yield pool
+        return
+    n_prefill = pool.n_replicas * layout.n_prefill * layout.engine.n_accelerators
+    roles = (
+        ("prefill", layout.n_prefill, n_prefill, pool.source),
+        ("decode", layout.n_decode, pool.n_accelerators - n_prefill, "the nodes of prefill"),
+    )
+    for role, n_each, n_accelerators, source in roles:
+        alone = replace(pool.layout, n_prefill=0, n_decode=0, n_servers_per_replica=1, role=role)
+        yield replace(
+            pool,
+            n_accelerators=n_accelerators,
+            n_replicas=n_each * pool.n_replicas,
+            n_spare_replicas=n_each * pool.n_spare_replicas,
+            layout=alone,
+            source=source,
+            purchases=pool.purchases if role == "prefill" else (),
+        )
 
 
 def _pool(choice: Choice, row: FleetRow, *, is_first: bool, is_shared: bool) -> PlannedPool:

@@ -7,11 +7,18 @@ candidate, not chosen again.
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from math import ceil
 
 from gpuplan.catalog.offers import read_offers
 from gpuplan.domain.inference.serving import EngineSettings, InferenceMemory
 from gpuplan.domain.money.market import InstanceShape
-from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedPool, PurchaseLine
+from gpuplan.domain.plan.answer import (
+    Answer,
+    ChosenPlan,
+    PlannedPool,
+    PurchaseLine,
+    Replay,
+)
 from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.deployed import Deployed, DeployedPool, NodeShape, ServedModel
 from gpuplan.domain.scenario.workload import Batch, Serving, Training, Workload
@@ -35,7 +42,7 @@ def deployed_of(inputs: PlanInputs, answer: Answer) -> Deployed:
     shapes = {
         (offer.cloud, offer.instance): offer.shape for offer in read_offers(inputs.request.store)
     }
-    names = _names([pool.workload for pool in plan.pools])
+    names = _names([f"{pool.workload} {pool.layout.role}".strip() for pool in plan.pools])
     made = answer.provenance
     origin = (
         f"plan {answer.name!r} of {made.as_of}, gpuplan {made.package_version}, "
@@ -72,13 +79,13 @@ def _deployed(
     card = inputs.catalog.accelerators[pool.accelerator]  # type: ignore[index]
     is_named = workload is not None and workload.model is not None
     replay = next((each for each in plan.replays if each.workload == pool.workload), None)
-    least = pool.n_replicas if replay is None else replay.n_replicas_least + pool.n_spare_replicas
+    least = pool.n_replicas if replay is None else _least(pool, replay)
     in_flight = None if load is None else load.n_in_flight
     return DeployedPool(
         name=name,
         pool=pool,
         card=card,
-        node=_node(pool, shapes),
+        node=_role_node(plan, pool, shapes),
         model=(workload.model.name or "") if is_named and workload and workload.model else "",
         load=load,
         promises=tuple(each for each in plan.slo.promises if each.workload == pool.workload),
@@ -87,6 +94,15 @@ def _deployed(
         run=workload.work if workload and isinstance(workload.work, Training) else None,
         team=(workload.team or "") if workload else "",
     )
+
+
+def _least(pool: PlannedPool, replay: Replay) -> int:
+    """Replicas of the quietest hour with spares; of one role, its share of the groups there."""
+    if not pool.layout.role:
+        return replay.n_replicas_least + pool.n_spare_replicas
+    serving = pool.n_replicas - pool.n_spare_replicas
+    share = replay.n_replicas_least / max(1, replay.n_replicas_most)
+    return ceil(serving * share) + pool.n_spare_replicas
 
 
 def _served(
@@ -156,6 +172,14 @@ def _node(pool: PlannedPool, shapes: Shapes) -> NodeShape:
         ram_bytes=shape.ram_bytes if shape else None,
         is_spot=line.purchase == "spot",
     )
+
+
+def _role_node(plan: ChosenPlan, pool: PlannedPool, shapes: Shapes) -> NodeShape:
+    """The machine of a pool; engines that decode stand on the nodes that prefill pays for."""
+    if pool.layout.role != "decode":
+        return _node(pool, shapes)
+    mine = [each for each in plan.pools if each.workload == pool.workload and each.purchases]
+    return replace(_node(mine[0], shapes), n_nodes=0) if mine else _node(pool, shapes)
 
 
 def _n_accelerators(line: PurchaseLine) -> int:

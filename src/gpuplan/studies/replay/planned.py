@@ -11,6 +11,7 @@ import numpy as np
 
 from gpuplan.demand.statistics import peak_hour
 from gpuplan.domain.plan.answer import Answer, PlannedPool
+from gpuplan.domain.plan.roles import only
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Serving, Workload
@@ -55,7 +56,7 @@ def simulate_planned(
     taken = _peak(scenario, served, path, share=n / n_serving, duration_s=duration_s, seed=seed)
     asked = with_described(_request(pool, n, seed), taken)
     taken = replace(taken, assumptions=(*taken.assumptions, *_said(pool, n, n_serving)))
-    accelerator, n_each = pool.accelerator, pool.layout.spread.n_accelerators
+    accelerator, n_each = pool.accelerator, pool.layout.spread.engine.n_accelerators
     on = f"{n_each}x{accelerator}" if n_each > 1 else accelerator
     ready = prepared(model, on, taken.requests, asked=asked, overlays=overlays, store=store)
     return simulate_load(ready, taken, asked)
@@ -63,16 +64,17 @@ def simulate_planned(
 
 def _pool(answer: Answer, served: Workload, file: str) -> PlannedPool:
     pools = () if answer.plan is None else answer.plan.pools
-    found = [pool for pool in pools if pool.workload == served.name]
-    if len(found) != 1 or not isinstance(served.work, Serving):
-        what = f"{len(found)} pools serve it" if isinstance(served.work, Serving) else "is a batch"
+    found = only(pools, served.name)
+    if found is None or not isinstance(served.work, Serving):
+        n = sum(pool.workload == served.name for pool in pools)
+        what = f"{n} pools serve it" if isinstance(served.work, Serving) else "is a batch"
         fix = "simulate a service that one pool serves"
         raise one(InputError, file, f"workload {served.name!r}", what, fix)
-    if not found[0].engine:
+    if not found.engine:
         what = "runs behind no engine whose scheduler is simulated: it was sized by its own batches"
         fix = "ask `gpuplan predict-network` for its batches, or `gpuplan verify` for the plan"
         raise one(InputError, file, f"workload {served.name!r}", what, fix)
-    return found[0]
+    return found
 
 
 def _is_closed(served: Workload) -> bool:
@@ -136,6 +138,8 @@ def _request(pool: PlannedPool, n_replicas: int, seed: int) -> SimulateRequest:
         cp=layout.cp,
         share=layout.share,
         network_bytes_per_s=layout.network_bytes_per_s,
+        n_prefill=layout.n_prefill,
+        n_decode=layout.n_decode,
     )
     return SimulateRequest(
         n_replicas=n_replicas,

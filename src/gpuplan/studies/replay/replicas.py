@@ -14,7 +14,7 @@ from gpuplan.demand.statistics import summary
 from gpuplan.domain.calibration.constants import InferenceCalibration
 from gpuplan.domain.hardware.catalog import AcceleratorChoice, Catalog
 from gpuplan.domain.inference.performance import ServingLoad, ServingSetup
-from gpuplan.domain.inference.serving import EngineSettings, LoraUse
+from gpuplan.domain.inference.serving import EngineSettings, LoraUse, ServingLayout
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.requests.requests import (
     LoadRequest,
@@ -110,7 +110,11 @@ def _predicted(
         pp=replica.pp,
         dp=replica.dp,
         ep=replica.ep,
-        span=ReplicaSpan(cp=replica.cp, network_bytes_per_s=replica.network_bytes_per_s),
+        span=ReplicaSpan(
+            cp=replica.cp,
+            # Of a disaggregated replica KV caches alone travel between servers.
+            network_bytes_per_s=None if replica.n_prefill else replica.network_bytes_per_s,
+        ),
         n_replicas=asked.n_replicas,
         precision=asked.precision,
         cache_precision=asked.cache_precision,
@@ -217,7 +221,7 @@ def simulate_load(
         most = ready.setup.model.max_context_tokens
         taken = replace(taken, requests=within_context(taken.requests, most))
     found = replayed(ready, taken.requests, asked, taken=taken, told=told)
-    if taken.loop is not None or not found.statistics.is_overloaded:
+    if taken.loop is not None or not found.statistics.is_overloaded or ready.fleet.decode:
         return found
     held = smallest_holding(
         ready, taken.requests, router=asked.router, slo=asked.slo, blocks=taken.blocks
@@ -269,15 +273,28 @@ def fleet_of(
         calibration=_calibration(asked),
         scheduler=_scheduler(asked),
         shared_tokens=float(requests.prefix_tokens.mean()),
+        spread=_spread(setup.layout, _scheduler(asked).replica),
     )
     _check_room(deployment)
-    n_engines = asked.n_replicas * setup.n_engines
+    n_engines = asked.n_replicas * deployment.n_engines
     router = asked.router if n_engines > 1 else "round_robin"
     fleet = deployment.fleet(asked.n_replicas, router=router, seed=asked.seed)
     return fleet, [
         *_assumed(fleet.limits, asked),
         *_assumed_policies(setup, fleet.limits, requests, asked=asked),
     ]
+
+
+def _spread(layout: ServingLayout, replica: ReplicaRequest | None) -> ServingLayout:
+    """The layout of a whole replica: one engine, or those that prefill and those that decode."""
+    if replica is None or not replica.n_prefill:
+        return layout
+    return replace(
+        layout,
+        n_prefill=replica.n_prefill,
+        n_decode=replica.n_decode,
+        network_bytes_per_s=replica.network_bytes_per_s,
+    )
 
 
 def _check_room(deployment: EvaluatedDeployment) -> None:

@@ -8,7 +8,14 @@ from dataclasses import replace
 
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.simulation.engine import Fleet
-from gpuplan.domain.simulation.fleet import ElasticFleet, Pool, PoolSize, Router
+from gpuplan.domain.simulation.fleet import (
+    ElasticFleet,
+    Pool,
+    PoolShare,
+    PoolSize,
+    Router,
+    Service,
+)
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.traffic.stream import PrefixBlocks, Requests
 from gpuplan.simulation.serving.fleet.run import simulate_fleet
@@ -38,7 +45,7 @@ def routed_outcome(
     requests: Requests, fleet: Fleet, *, bin_s: float = BIN_S, blocks: PrefixBlocks | None = None
 ) -> Outcome:
     """Every request's times behind the fleet's router."""
-    if not is_knowing(fleet):
+    if fleet.decode is None and not is_knowing(fleet):
         return simulate_serving(requests, fleet, bin_s=bin_s, blocks=blocks)
     found = simulate_fleet(requests, resting(fleet), bin_s=bin_s, blocks=blocks)
     return replace(found.outcome, paid_engine_s=None)
@@ -46,6 +53,20 @@ def routed_outcome(
 
 def resting(fleet: Fleet) -> ElasticFleet:
     """The same engines as an autoscaled fleet of which nothing ever changes."""
-    size = PoolSize(n_first=fleet.n_engines)
-    pool = Pool(name="fleet", limits=fleet.limits, table=fleet.table, size=size)
-    return ElasticFleet(pools=(pool,), router=Router(rule=fleet.router), seed=fleet.seed)
+    size, decode = PoolSize(n_first=fleet.n_engines), fleet.decode
+    pool = Pool(
+        name="prefill" if decode else "fleet", limits=fleet.limits, table=fleet.table, size=size
+    )
+    router = Router(rule=fleet.router)
+    if decode is None:
+        return ElasticFleet(pools=(pool,), router=router, seed=fleet.seed)
+    size = PoolSize(n_first=decode.n_engines)
+    second = Pool(name="decode", limits=fleet.limits, table=decode.table, size=size)
+    shares = [(PoolShare(pool=each.name),) for each in (pool, second)]
+    return ElasticFleet(
+        pools=(pool, second),
+        services=(Service(name="service", pools=shares[0], decode_pools=shares[1]),),
+        router=router,
+        handover=decode.transfer,
+        seed=fleet.seed,
+    )

@@ -14,7 +14,7 @@ def power_by_load(
     """Watts of one replica's accelerators, idle and at shares of so many requests a second."""
     if peak_w is None:
         return None
-    n = p.setup.layout.n_accelerators
+    n = p.spread.n_accelerators
     found = [(0.0, n * idle_w(p.setup.accelerator))]
     found += [(share, _watts(p, share * per_s, peak_w)) for share in LOADS]
     return rising(peak_w, [*found, (1.0, peak_w.value)])
@@ -24,7 +24,20 @@ def _watts(p: EvaluatedDeployment, per_s: float, peak_w: Estimate) -> float:
     """Draw at this rate, with as many in flight as it keeps there."""
     tokens = per_s * p.setup.load.output_tokens
     rate = Estimate(value=tokens, low=tokens, high=tokens, tier=peak_w.tier)
-    return power_at_rate(p.setup, rate, p.n_running(per_s))["power_w"].value
+    found = replica_power(p, rate, p.n_running(per_s))
+    assert found is not None
+    return found.value
+
+
+def replica_power(p: EvaluatedDeployment, rate: Estimate, n_running: float) -> Estimate | None:
+    """Draw of one replica at its output tokens per second; None where no limit is published.
+
+    Assumption: engines that prefill and engines that decode draw, together, what as many engines
+    draw that do both.
+    """
+    n = p.spread.n_roles
+    each = power_at_rate(p.setup, rate.scaled(1.0 / n), n_running / n).get("power_w")
+    return each and each.scaled(n)
 
 
 def rising(peak_w: Estimate, points: list[tuple[float, float]]) -> LoadPower:

@@ -69,7 +69,7 @@ class CandidateEvaluator:
             model=self.model,
             accelerator=self.accelerator(candidate),
             storage=self.storage(candidate.precision, candidate.cache_precision),
-            layout=candidate.layout,
+            layout=candidate.layout.engine,
             engine=candidate.engine,
             settings=candidate.settings,
             load=self.load,
@@ -90,12 +90,13 @@ class CandidateEvaluator:
             calibration=self.calibration,
             context_tokens=self.context_tokens,
             scheduler=self.scheduler,
+            spread=candidate.layout,
         )
 
     def _idle_times(self, candidate: Candidate) -> IdleTimes:
         """Latencies of one request alone on an idle replica."""
         p = self.prepared(candidate)
-        first_s, token_s = p.start_s + p.prompt_s, p.alone_s
+        first_s, token_s = p.start_s + p.prompt_s + p.transfer_s, p.alone_s
         rest = max(0.0, self.load.output_tokens - 1.0)
         return IdleTimes(ttft_s=first_s, tpot_s=token_s, e2e_s=first_s + rest * token_s)
 

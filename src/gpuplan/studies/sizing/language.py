@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -14,7 +15,20 @@ from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.studies.sizing.analytic import AnalyticSizer
 from gpuplan.studies.sizing.bounded import BoundedCandidate
 from gpuplan.studies.sizing.candidates import candidates_of
-from gpuplan.studies.sizing.likely import is_likely, likely, probability_of
+from gpuplan.studies.sizing.disaggregated import (
+    may_be_split,
+    split_assumptions,
+    split_candidates,
+    too_wide,
+)
+from gpuplan.studies.sizing.likely import (
+    hourly_usd,
+    is_likely,
+    likely,
+    probability_of,
+    surest,
+    too_unsure,
+)
 from gpuplan.studies.sizing.serving import ServingSizer
 from gpuplan.studies.sizing.task import SizingTask
 
@@ -27,10 +41,18 @@ def language_sizes(task: SizingTask) -> Sizing:
     """Every candidate of a language model behind an engine: sized, rejected or skipped."""
     pruned, assumed = candidates_of(task)
     found = list(_sizes(task, pruned.kept))
-    chosen, others = _eligible(task, [each for each in found if isinstance(each, Sized)])
+    found += _split_sizes(task, pruned.kept, found)
+    chosen, others = may_be_split(
+        task, [each for each in found if isinstance(each, Sized)], partial(_eligible, task)
+    )
     rejected = [each for each in found if isinstance(each, Rejection)]
     if not chosen:
-        rejected += [_too_unsure(task, each) for each in others if task.is_asked(each.candidate)]
+        is_only = task.scenario.policy.disaggregation == "always"
+        rejected += [
+            too_unsure(task, each)
+            for each in others
+            if task.is_asked(each.candidate) and each.candidate.layout.is_disaggregated >= is_only
+        ]
     return Sizing(
         workload=task.workload.name,
         demand=task.demand,
@@ -38,8 +60,38 @@ def language_sizes(task: SizingTask) -> Sizing:
         compared=by_price(others, task.context.price),
         rejected=(*pruned.rejected, *rejected),
         skipped=tuple(each for each in found if isinstance(each, NotSized)),
-        assumptions=(*task.demand.assumptions, *assumed, *_assumptions(task)),
+        assumptions=(
+            *task.demand.assumptions,
+            *assumed,
+            *_assumptions(task),
+            *split_assumptions(found),
+        ),
     )
+
+
+def _split_sizes(
+    task: SizingTask, kept: Sequence[Candidate], found: Sequence[Sized | Rejection | NotSized]
+) -> Iterator[Sized | Rejection | NotSized]:
+    """Disaggregated fleets, where one may be cheaper than the row of its own accelerator.
+
+    Where they may be chosen, on every row that is asked for; else beside the cheapest alone.
+    """
+    policy = task.scenario.policy.disaggregation
+    likely_enough, _ = _eligible(task, [each for each in found if isinstance(each, Sized)])
+    best = by_price(likely_enough, task.context.price)
+    rows: dict[tuple[str, str], list[Sized]] = {}
+    for each in best[:1] if policy == "auto" else best:
+        kind = (str(each.candidate.accelerator), each.candidate.precision)
+        rows.setdefault(kind, []).append(each)
+    for kind, sized in rows.items():
+        tried = list(split_candidates(task, kind, kept))
+        beaten = [] if policy == "always" else [hourly_usd(task, each) for each in sized]
+        groups = _Row(task, rivals=beaten, is_open_at_par=False).sizes(
+            [each for each in tried if isinstance(each, Candidate)]
+        )
+        fleets = [too_wide(each) if isinstance(each, Sized) else each for each in groups]
+        yield from (each for each in tried if isinstance(each, Rejection))
+        yield from surest(task, fleets)
 
 
 def _without_price(each: Candidate) -> NotSized:
@@ -77,7 +129,7 @@ def _sizes(
         is_lone = bool(key[2]) and is_alone
         beaten = beaten + (whole.get(key[:2], []) if is_lone else [])
         row = _Row(task, rivals=beaten, is_open_at_par=is_asked and not is_lone)
-        yield from _surest(task, row.sizes(group))
+        yield from surest(task, row.sizes(group))
         whole.setdefault(key[:2], row.costs)
         # A slice costs its part only where others take the rest: no whole one is held against it.
         if key in shown and is_asked and not key[2]:
@@ -96,61 +148,12 @@ def row_sizes(task: SizingTask, candidate: Candidate) -> list[Sized]:
         each
         for name, each in task.context.simulators
         if name == task.workload.name and (each.accelerator, each.precision) == kind
-        # Replicas of several engines take long to simulate: others of them are not looked for.
-        if each.layout.n_engines == 1 or each == candidate
+        # Engines in lockstep take long to simulate: others of them are not looked for.
+        if each.layout.engine.n_engines == 1 or each == candidate
+        if each.layout.is_disaggregated == candidate.layout.is_disaggregated
     ]
-    found = _surest(task, _Row(task).sizes(layouts))
+    found = surest(task, _Row(task).sizes(layouts))
     return [each for each in found if isinstance(each, Sized) and is_likely(task, each)]
-
-
-def _too_unsure(task: SizingTask, sized: Sized) -> Rejection:
-    """A fleet that does not reach the probability asked for, however large it is."""
-    odds, level = probability_of(task, sized) or 0.0, task.context.options.min_probability_frac
-    return Rejection(
-        candidate=sized.candidate,
-        constraint="slo",
-        reason=f"{sized.n_replicas} replicas meet all SLOs with {odds:.0%} probability, "
-        f"{level or 0.0:.0%} is asked for, and more replicas do not reach it",
-        relaxation=f"set policy.min_probability_frac to {int(100 * odds) / 100:g} or less, loosen "
-        "the SLO that binds, or measure one replica",
-        gap_ratio=(level or 0.0) / max(odds, 1e-3),
-    )
-
-
-def _surest(
-    task: SizingTask, found: Sequence[Sized | Rejection | NotSized]
-) -> Iterator[Sized | Rejection | NotSized]:
-    """What was found, less fleets that another of the row equals in price and beats in odds."""
-    sized = [each for each in found if isinstance(each, Sized)]
-    odds = {each.candidate: probability_of(task, each) or 0.0 for each in sized}
-    costs = {each.candidate: _hourly_usd(task, each) for each in sized}
-    for each in found:
-        better = [
-            other.candidate
-            for other in sized
-            if isinstance(each, Sized)
-            and np.all(costs[other.candidate] <= costs[each.candidate])
-            and odds[other.candidate] > odds[each.candidate]
-        ]
-        if not better or not isinstance(each, Sized):
-            yield each
-            continue
-        why = f"costs no less than {better[0].name}, which meets the SLOs more surely"
-        usd = float(costs[each.candidate][-1])
-        yield NotSized(
-            candidate=each.candidate,
-            n_replicas_least=each.n_replicas,
-            cost_least_usd_per_h=usd,
-            why=why,
-        )
-
-
-def _hourly_usd(task: SizingTask, sized: Sized) -> Floats:
-    """USD per hour at every number of replicas that some hour asks for, the lowest load first."""
-    loads, place = np.unique(loads_of(task.demand).ravel(), return_index=True)
-    replicas = sized.need.n_replicas.ravel()[place] + sized.reserve.n_spare * (loads > 0)
-    usd = [task.context.price(sized.candidate, int(n)) if n else 0.0 for n in replicas]
-    return np.array([np.inf if each is None else each for each in usd])
 
 
 def _eligible(task: SizingTask, sized: Sequence[Sized]) -> tuple[list[Sized], list[Sized]]:

@@ -4,7 +4,7 @@ A fleet sized for the predicted speed sits on its SLOs: a little more demand, or
 slower than predicted, and it is too small.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import ceil
 
@@ -12,9 +12,9 @@ import numpy as np
 
 from gpuplan.candidates.need import loads_of
 from gpuplan.candidates.risk import FleetRisk, rate_within, risk_samples
-from gpuplan.domain.columns import ints
-from gpuplan.domain.plan.candidate import Candidate
-from gpuplan.domain.plan.sizing import CarriedLoad, ReplicaNeed, Sized
+from gpuplan.domain.columns import Floats, ints
+from gpuplan.domain.plan.candidate import Candidate, Rejection
+from gpuplan.domain.plan.sizing import CarriedLoad, NotSized, ReplicaNeed, Sized
 from gpuplan.studies.sizing.task import SizingTask
 
 # Of the replicas that the predicted speed needs. Beyond it odds rise only by emptying the fleet:
@@ -152,6 +152,20 @@ def probability_of(task: SizingTask, sized: Sized) -> float | None:
     return risk_of(task, sized.carried).probability(sized.n_replicas, task.peak_per_s)
 
 
+def too_unsure(task: SizingTask, sized: Sized) -> Rejection:
+    """A fleet that does not reach the probability asked for, however large it is."""
+    odds, level = probability_of(task, sized) or 0.0, task.context.options.min_probability_frac
+    return Rejection(
+        candidate=sized.candidate,
+        constraint="slo",
+        reason=f"{sized.n_replicas} replicas meet all SLOs with {odds:.0%} probability, "
+        f"{level or 0.0:.0%} is asked for, and more replicas do not reach it",
+        relaxation=f"set policy.min_probability_frac to {int(100 * odds) / 100:g} or less, loosen "
+        "the SLO that binds, or measure one replica",
+        gap_ratio=(level or 0.0) / max(odds, 1e-3),
+    )
+
+
 def is_likely(task: SizingTask, sized: Sized) -> bool:
     """Whether the fleet reaches the probability asked for; where none is, every one does."""
     level = task.context.options.min_probability_frac
@@ -199,3 +213,39 @@ def with_odds(task: SizingTask, found: Sized, n_predicted: int) -> Sized:
         f"{odds:.0%} probability" + (f", not {fewer:.0%}" if is_known else "")
     )
     return replace(found, remarks=(*found.remarks, remark))
+
+
+def surest(
+    task: SizingTask, found: Sequence[Sized | Rejection | NotSized]
+) -> Iterator[Sized | Rejection | NotSized]:
+    """What was found, less fleets that another of the row equals in price and beats in odds."""
+    sized = [each for each in found if isinstance(each, Sized)]
+    odds = {each.candidate: probability_of(task, each) or 0.0 for each in sized}
+    costs = {each.candidate: hourly_usd(task, each) for each in sized}
+    for each in found:
+        better = [
+            other.candidate
+            for other in sized
+            if isinstance(each, Sized)
+            and np.all(costs[other.candidate] <= costs[each.candidate])
+            and odds[other.candidate] > odds[each.candidate]
+        ]
+        if not better or not isinstance(each, Sized):
+            yield each
+            continue
+        why = f"costs no less than {better[0].name}, which meets the SLOs more surely"
+        usd = float(costs[each.candidate][-1])
+        yield NotSized(
+            candidate=each.candidate,
+            n_replicas_least=each.n_replicas,
+            cost_least_usd_per_h=usd,
+            why=why,
+        )
+
+
+def hourly_usd(task: SizingTask, sized: Sized) -> Floats:
+    """USD per hour at every number of replicas that some hour asks for, the lowest load first."""
+    loads, place = np.unique(loads_of(task.demand).ravel(), return_index=True)
+    replicas = sized.need.n_replicas.ravel()[place] + sized.reserve.n_spare * (loads > 0)
+    usd = [task.context.price(sized.candidate, int(n)) if n else 0.0 for n in replicas]
+    return np.array([np.inf if each is None else each for each in usd])

@@ -19,7 +19,6 @@ from gpuplan.domain.plan.sizing import (
 )
 from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.inference.configuration import startup
-from gpuplan.studies.power.serving import power_at_rate
 from gpuplan.studies.sizing.carried import (
     OVERLOAD_RATIO,
     LatencyProfile,
@@ -27,7 +26,7 @@ from gpuplan.studies.sizing.carried import (
     guessed_load,
     is_close,
 )
-from gpuplan.studies.sizing.draw import power_by_load
+from gpuplan.studies.sizing.draw import power_by_load, replica_power
 from gpuplan.studies.sizing.likely import likely_need, middle_load, sure_need, with_odds
 from gpuplan.studies.sizing.reasons import band_text, no_fleet, violations_text
 from gpuplan.studies.sizing.simulator import LONGER, MOST_LONGER, FleetSimulator, SimulatedRun
@@ -326,8 +325,7 @@ class ServingSizer:
     def _power(self, run: SimulatedRun, n: int) -> Estimate | None:
         output = max(1.0, self.simulator.evaluator.load.output_tokens)
         rate = _ranged_rate(self.simulator, self._served_per_s(run) / n * output)
-        setup = self.simulator.prepared.setup
-        return power_at_rate(setup, rate, run.n_running).get("power_w")
+        return replica_power(self.simulator.prepared, rate, run.n_running)
 
     @property
     def _pooled(self) -> tuple[str, ...]:

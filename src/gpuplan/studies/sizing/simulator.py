@@ -25,8 +25,8 @@ from gpuplan.domain.simulation.engine import EngineLimits
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.traffic.stream import Requests
 from gpuplan.performance.kernels.regimes import mixed_extra_s
-from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.studies.inference.predict import Ranged
+from gpuplan.studies.replay.routed import routed_outcome
 from gpuplan.studies.sizing.evaluator import CandidateEvaluator
 from gpuplan.studies.sizing.streams import MANY_REQUESTS, Load, RequestStreams, UserStreams
 
@@ -180,7 +180,7 @@ class FleetSimulator:
     def outcome(self, requests: Requests, n_replicas: int) -> Outcome:
         """What becomes of these requests on so many replicas."""
         # One replica has nothing to route, but the same kernel serves it, loaded already.
-        return simulate_serving(requests, self.prepared.fleet(n_replicas))
+        return routed_outcome(requests, self.prepared.fleet(n_replicas))
 
     def latencies(
         self, outcome: Outcome, rows: Ints, *, n_deviations: float
@@ -198,7 +198,7 @@ class FleetSimulator:
         )
 
     def _n_replicas(self, outcome: Outcome) -> int:
-        return outcome.n_engines // self.prepared.setup.n_engines
+        return outcome.n_engines // self.prepared.n_engines
 
     @property
     def residence_s(self) -> float:
@@ -230,7 +230,8 @@ class FleetSimulator:
 
     def _gaps(self, outcome: Outcome, rows: Ints, n_running: float) -> TokenGaps:
         """How many gaps between tokens hold a prompt, and how long those are."""
-        if all(limit.metric != "itl" for limit in self.limits):
+        is_apart = self.candidate.layout.is_disaggregated  # no prompt is read between tokens
+        if is_apart or all(limit.metric != "itl" for limit in self.limits):
             return TokenGaps(mixed_frac=0.0, mixed_s=0.0)
         p, load = self.prepared, self.evaluator.load
         times, requests = outcome.times, outcome.requests

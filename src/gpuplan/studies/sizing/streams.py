@@ -19,10 +19,10 @@ from gpuplan.domain.columns import Ints, floats, ints
 from gpuplan.domain.scenario.demand import Arrivals, RequestShape
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.traffic.stream import ClosedLoop, Requests, alike
-from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.studies.inference.deployment import EvaluatedDeployment
 from gpuplan.studies.inference.prefix import fresh_requests
 from gpuplan.studies.replay.closed_loop import Users, closed_outcome, users_loop
+from gpuplan.studies.replay.routed import routed_outcome
 from gpuplan.units import HOUR
 
 WARMUP_FRAC = 0.2
@@ -37,6 +37,8 @@ NEXT_SEED = 7919  # between draws
 # Replicas of a closed loop that are run: the router keeps what is outstanding even, so a few
 # speak for all. Where users think, chance moves a little more of them to one than to another.
 LOOP_POOL, THINKING_POOL = 1, 2
+# Of disaggregated groups: every prompt may go to any of their prefill engines.
+GROUPS_POOL = 8
 LOOP_TURNOVERS = 12  # requests of each user, at least: they begin spread over a cycle
 BIN_S = 60.0
 
@@ -98,7 +100,7 @@ class RequestStreams:
         """The load on so many replicas. Slower steps are a slower clock: more come in a step."""
         requests = self.at(load.requests_per_s * load.slowness_ratio, n, draw=load.draw)
         # One replica has nothing to route, but the same kernel serves it, loaded already.
-        outcome = simulate_serving(requests, of.fleet(n_replicas))
+        outcome = routed_outcome(requests, of.fleet(n_replicas))
         grows = is_growing(requests.arrive_s, requests.arrive_s + outcome.times.e2e_s)
         n_here = len(requests)
         first, last = int(WARMUP_FRAC * n_here), max(1, int((1.0 - COOLDOWN_FRAC) * n_here))
@@ -158,7 +160,16 @@ class UserStreams:
         self._users, self._seed = users, seed
         self.peak_per_s = n_users / users.cycle_s  # the rate that all users stand for
         self._waits = waits  # an SLO limits how long a request may wait for room
+        self._n_pool = THINKING_POOL if users.think_s else LOOP_POOL
         self._loop = cache(self._drawn)
+
+    def of_groups(self) -> "UserStreams":
+        """The same users before groups of engines that share what comes."""
+        found = UserStreams(
+            self._users, self.peak_per_s * self._users.cycle_s, self._seed, waits=self._waits
+        )
+        found._n_pool = GROUPS_POOL
+        return found
 
     def n_requests(self, in_flight: float, *, least: int) -> int:
         """Requests of a run: a loop holds itself near its mean, so fewer say as much."""
@@ -178,7 +189,7 @@ class UserStreams:
 
     def part(self, load: Load, n_replicas: int) -> tuple[Load, int]:
         """As many users and replicas as speak for all."""
-        n_run = min(n_replicas, THINKING_POOL if self._users.think_s else LOOP_POOL)
+        n_run = min(n_replicas, self._n_pool)
         # The fullest replicas: a share of the requests meets them that no percentile leaves out.
         n_users = max(1, ceil(self.n_users(load.requests_per_s) * n_run / n_replicas - 1e-6))
         return load._replace(requests_per_s=n_users / self._users.cycle_s), n_run
@@ -215,4 +226,4 @@ def _is_full(of: EvaluatedDeployment, outcome: Outcome, rows: Ints) -> bool:
     times, at = outcome.times, outcome.requests.arrive_s[rows]
     span_s = max(float(at[-1] - at[0]), 1e-12)
     in_flight = (len(rows) - 1) / span_s * float(times.e2e_s[rows].mean())
-    return in_flight > of.most_running * outcome.n_engines / of.setup.n_engines
+    return in_flight > of.most_running * outcome.n_engines / of.n_engines

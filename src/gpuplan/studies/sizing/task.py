@@ -250,12 +250,15 @@ class SizingTask:
 
     def simulator(self, candidate: Candidate) -> FleetSimulator | None:
         """Fleets of the candidate, simulated; None where a formula has to do."""
-        if self.streams is None:
+        streams = self.streams
+        if streams is None:
             return None
+        if isinstance(streams, UserStreams) and candidate.layout.is_disaggregated:
+            streams = streams.of_groups()
         return FleetSimulator(
             candidate,
             self.evaluator,
-            self.streams,
+            streams,
             limits=self.limits,
             options=self.context.options,
         )
@@ -391,7 +394,8 @@ class SizingTask:
         """Share of the time that a replica is in repair: one accelerator fails, all stop."""
         repair_s = self.scenario.policy.build.spares.repair_s
         up = ACCELERATOR_MTBF_S / (ACCELERATOR_MTBF_S + repair_s)
-        return float(1.0 - up**candidate.n_accelerators)
+        # Of a disaggregated replica the other engines go on.
+        return float(1.0 - up**candidate.layout.engine.n_accelerators)
 
     def _carried(
         self, candidate: Candidate, safe_per_s: Estimate, full_per_s: float, method: SizingMethod

@@ -8,6 +8,7 @@ from gpuplan.domain.model.precision import format_named
 from gpuplan.domain.money.worth import TeamCost, Tokens, TokenWeights
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedLoad, PlannedPool
 from gpuplan.domain.plan.bill import CashLine
+from gpuplan.domain.plan.roles import merged
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.requests.requests import (
     LoadRequest,
@@ -27,7 +28,7 @@ def pool_costs(
 ) -> Iterator[PoolCost | Assumption]:
     """The cost by hour, token and run of each pool, over the whole span."""
     loads = {load.workload: load for load in answer.load}
-    for pool in plan.pools:
+    for pool in merged(plan.pools):
         work, load = scenario.workload(pool.workload), loads.get(pool.workload)
         n_months = span_of(plan, pool.workload) / MONTH
         mine = pool_lines(plan, pool)
@@ -38,7 +39,7 @@ def pool_costs(
         tokens = _tokens(work, load, plan.span_s, scenario) if work else None
         weights, notes = _weights(scenario, pool, load=load, work=work) if tokens else (None, ())
         n = tokens.n_input + tokens.n_cached + tokens.n_output if tokens else 0.0
-        drawn = plan.energy_j_per_month if len(plan.pools) == 1 else None
+        drawn = plan.energy_j_per_month if len(merged(plan.pools)) == 1 else None
         sold = scenario.prices.tokens if tokens else ()
         yield PoolCost(
             workload=pool.workload,

@@ -13,6 +13,7 @@ from gpuplan.domain.columns import Ints
 from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.inference.startup import StartConditions
 from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.simulation.engine import KvTransfer
 from gpuplan.domain.simulation.fleet import (
     REFUSED,
     TIMED_OUT,
@@ -20,7 +21,6 @@ from gpuplan.domain.simulation.fleet import (
     ColdStart,
     ElasticFleet,
     FleetOutcome,
-    KvTransfer,
     Pool,
 )
 from gpuplan.domain.simulation.fleet_file import FleetRequest, FleetSimulation, PoolRequest

@@ -62,17 +62,17 @@ def _settle(engines: Engines, f: Elastic, until: int) -> None:
 
 @part
 def _transfer_kv(engines: Engines, f: Elastic, i: int, r: int) -> None:
-    """Prefill is over: the KV cache is transferred to a decode replica, one request at a time."""
+    """Prefill is over: the KV cache is transferred to a decode replica, one request at a time.
+
+    As vLLM's KV connectors do: the decode replica computes the last token of the prompt itself, and
+    the first token that a client sees is its own.
+    """
     p, row = f.replica[r, el.POOL], engines.request[i]
     begins = max(f.scalar[el.NOW], f.replica[r, el.LINK_FREE])
     ends = begins + int(row[st.INPUT] * f.real[p, el.TICKS_PER_TOKEN])
     f.replica[r, el.LINK_FREE] = ends
-    row[st.OUTPUT], row[st.MADE], row[st.GIVEN], row[st.END] = (
-        f.job[i, el.LENGTH],
-        1,
-        row[st.INPUT],
-        st.NONE,
-    )
+    row[st.OUTPUT], row[st.MADE], row[st.GIVEN] = f.job[i, el.LENGTH], 0, row[st.INPUT] - 1
+    row[st.FIRST] = row[st.END] = st.NONE
     f.job[i, el.STAGE] = 1
     f.scalar[el.N_KV_TRANSFERS] += 1
     wait_until(far(f), i, ends + f.pool[p, el.TRANSFER_LATENCY])
