@@ -19,10 +19,12 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import typer
+import yaml
 from typer.core import TyperOption
 
 from gpuplan.cli.app import COMMANDS, app
@@ -39,6 +41,7 @@ WORKING: dict[str, list[list[str]]] = {
         [SENTENCE, "--samples", "0"],
         ["fine-tune Llama-3.1-8B with LoRA on 5M tokens in 2 days", "--samples", "0"],
         ["Llama-3.1-8B summarise 2M documents in a week on L40S", "--samples", "0"],
+        *([str(path), "--samples", "0"] for path in sorted(EXAMPLES.glob("*.yaml"))),
     ],
     **{verb: [[PLAN]] for verb in ("explain", "verify", "learn", "report", "design", "probe")},
     "diff": [[PLAN, PLAN]],
@@ -160,11 +163,44 @@ def drawn(verb: str, options: list[TyperOption], draw: random.Random, plan: str)
     words = [word.replace(PLAN, plan) for word in draw.choice(WORKING[verb])]
     for option in draw.sample(options, min(len(options), draw.choice((1, 1, 2, 3, 4)))):
         words += _with_value(option, draw)
+    if words[0].endswith(".yaml") and draw.random() < 0.7:
+        words[0] = spoiled(Path(words[0]), draw)
     if draw.random() < 0.4:
         words += ["-o", draw.choice(("json", "yaml", "csv", "md"))]
     if draw.random() < 0.1 and words:
         words[draw.randrange(len(words))] = draw.choice(TEXTS)
     return [verb, *words]
+
+
+def spoiled(path: Path, draw: random.Random) -> str:
+    """A copy of a file in which one to three values are others, or gone."""
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for _ in range(draw.choice((1, 1, 2, 3))):
+        holder, key = draw.choice(list(_leaves(document)))
+        if draw.random() < 0.15:
+            del holder[key]
+        else:
+            holder[key] = _other(holder[key], draw)
+    copy = Path(f"spoiled-{path.name}")
+    copy.write_text(yaml.safe_dump(document), encoding="utf-8")
+    return str(copy)
+
+
+def _leaves(node: Any) -> Iterator[tuple[Any, Any]]:
+    pairs = node.items() if isinstance(node, dict) else enumerate(node)
+    for key, value in pairs:
+        if isinstance(value, dict | list) and value:
+            yield from _leaves(value)
+        yield node, key
+
+
+def _other(value: object, draw: random.Random) -> object:
+    if isinstance(value, bool) or draw.random() < 0.1:
+        return draw.choice((True, False, None, "", [], {}, "x", -1))
+    if isinstance(value, int | float):
+        scaled = value * draw.choice((0, -1, 0.01, 0.1, 0.5, 2, 10, 100, 1e6, 1e12))
+        return draw.choice((scaled, int(scaled), draw.choice((0, 1, 1e-9, 1e18, 0.999, 1e308))))
+    return draw.choice(TEXTS)
 
 
 def _with_value(option: TyperOption, draw: random.Random) -> list[str]:

@@ -84,3 +84,8 @@ def test_services_point_at_teams_types_and_whole_days(tmp_path):
 @pytest.mark.parametrize("name", ["six-teams", "day-night"])
 def test_examples_are_read(name):
     assert read_cluster(ROOT / "examples" / "clusters" / f"{name}.yaml").n_accelerators > 0
+
+
+def test_a_node_of_millions_is_refused_before_it_is_laid_out(tmp_path):
+    with pytest.raises(InputError, match="at most 1024"):
+        read(tmp_path, TEXT.replace("accelerators_per_node: 8", "accelerators_per_node: 8000000"))

@@ -7,6 +7,7 @@ from pydantic import Field
 from gpuplan.inputs.schema.keys import (
     Count,
     CountOrZero,
+    CountPerNode,
     NonNegative,
     Positive,
     PositiveFrac,
@@ -26,7 +27,7 @@ class NodesSpec(Strict):
 
     accelerator: Text = key("GPU type, as in the catalog or your own word", example="A100-SXM-80GB")
     nodes: CountOrZero = key("Nodes of this kind; 0: only for `plan` to choose from", example=16)
-    accelerators_per_node: Count = key(
+    accelerators_per_node: CountPerNode = key(
         "GPUs of one node", "accelerators", to="n_accelerators_per_node", example=8
     )
     cpus: Positive | None = optional("CPUs of one node; left out: never short", to="n_cpus")

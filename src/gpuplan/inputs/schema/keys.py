@@ -109,6 +109,7 @@ Tokens = Annotated[float, Field(ge=0, le=1e9)]
 AtLeastOneToken = Annotated[float, Field(ge=1, le=1e9)]
 # Bounds stand before the conversion, else they are lost from the JSON Schema.
 Count = Annotated[int, Field(ge=1, le=10**9), BeforeValidator(_whole)]
+CountPerNode = Annotated[int, Field(ge=1, le=1024), BeforeValidator(_whole)]
 CountOrZero = Annotated[int, Field(ge=0, le=10**9), BeforeValidator(_whole)]
 Priority = Annotated[int, Field(ge=-1000, le=1000), BeforeValidator(_whole)]
 Text = Annotated[str, Field(min_length=1, max_length=300, pattern=NO_CONTROL)]

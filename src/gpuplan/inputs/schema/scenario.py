@@ -10,6 +10,7 @@ from pydantic import Field
 from gpuplan.inputs.schema.build import BuildSpec
 from gpuplan.inputs.schema.keys import (
     Count,
+    CountPerNode,
     Frac,
     GrowthSpread,
     NonNegative,
@@ -128,7 +129,7 @@ class OwnedSpec(Strict):
     name: Text | None = optional("Name of this group of nodes")
     accelerator: Text = key("Accelerator, by its catalog name", example="H100")
     nodes: Count = key("Number of nodes", example=4)
-    accelerators_per_node: Count = key("Accelerators of one node", "accelerators", example=8)
+    accelerators_per_node: CountPerNode = key("Accelerators of one node", "accelerators", example=8)
     node_max_kw: Positive | None = optional("Maximum power draw of one node", example=10.2)
     accelerator_cap_w: Positive | None = optional("Power cap of one accelerator")
     host_cores: Positive | None = optional("Usable CPU cores of one node")

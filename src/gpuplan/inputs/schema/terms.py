@@ -6,6 +6,7 @@ from pydantic import Field
 
 from gpuplan.inputs.schema.keys import (
     Count,
+    CountPerNode,
     Frac,
     FracSpread,
     Names,
@@ -159,7 +160,7 @@ class OfferSpec(Strict):
         "Price of one accelerator", "USD per hour", to="", example=2.95
     )
     usd_per_node_h: PositiveSpread | None = optional("Price of one node", "USD per hour", to="")
-    accelerators_per_node: Count = key(
+    accelerators_per_node: CountPerNode = key(
         "Accelerators of one node, the smallest unit that can be rented",
         "accelerators",
         default=1,
