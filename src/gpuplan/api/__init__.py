@@ -12,7 +12,14 @@ from gpuplan.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gpuplan.api.measuring import calibrate, probe, replan_measured
-    from gpuplan.api.pages import charts_html, charts_png, plan_page, report, report_charts
+    from gpuplan.api.pages import (
+        charts_html,
+        charts_png,
+        plan_page,
+        report,
+        report_charts,
+        svg_png,
+    )
     from gpuplan.api.verbs import (
         catalog,
         check,

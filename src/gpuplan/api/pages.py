@@ -58,6 +58,14 @@ def charts_png(charts: "tuple[Chart, ...]", title: str) -> bytes:
     return verb(charts, title)
 
 
+def svg_png(drawn: str) -> bytes:
+    """A drawing in SVG as a picture."""
+    need("matplotlib", "PNG charts")
+    from gpuplan.report.charts.png import svg_png as verb
+
+    return verb(drawn)
+
+
 def need(package: str, what: str) -> None:
     """Raise InputError where a package of the extra `report` is missing."""
     if find_spec(package) is None:

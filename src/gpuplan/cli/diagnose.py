@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gpuplan.domain.telemetry.diagnosis import BandEdges, DiagnoseRequest, Diagnosis
 
 LIMITS = "Limits"
+TERMINAL = "-"
 Share = float | None
 Source = Annotated[str, arg("Telemetry file, - for standard input, or a Prometheus server's URL.")]
 On = Annotated[
@@ -79,8 +80,12 @@ class DiagnoseOptions(NamedTuple):
         Path | None, opt(OUTPUT, "Dry-run patches for idle pods to write (YAML).", "--reclaim")
     ] = None
     chart: Annotated[
-        Path | None,
-        opt(OUTPUT, "Heat-map by GPU and time, throughput against demand: FILE.svg, .html, .txt."),
+        str | None,
+        opt(
+            OUTPUT,
+            "Heat-map by team, node, GPU and time, throughput against demand: "
+            "- for the terminal, FILE.svg, .html, .png or .txt.",
+        ),
     ] = None
     output: Output = Form.TABLE
     as_json: Json = False
@@ -130,23 +135,37 @@ def diagnose(options: DiagnoseOptions) -> None:
         "headers": _headers(options.header or []),
     }
     form = _form(options.chart)
-    check_writable(options.reclaim, options.chart)
+    chart = Path(options.chart) if options.chart not in (None, TERMINAL) else None
+    check_writable(options.reclaim, chart)
     found = _diagnosis(options, server)
     note = ": a dry run, nothing is stopped"
     files: list[FileToWrite] = [
         (options.reclaim, lambda: api.reclaim_patches(found), note),
-        (options.chart, lambda: api.telemetry_pictures(found, form), ""),
+        (chart, lambda: _pictures(found, form), ""),
     ]
-    deliver(api.diagnose_sheet(found), chosen(options.output, as_json=options.as_json), files)
+    output = chosen(options.output, as_json=options.as_json)
+    deliver(api.diagnose_sheet(found), output, files)
+    if options.chart == TERMINAL:
+        typer.echo(_pictures(found, form), err=output is not Form.TABLE)
 
 
-def _form(chart: Path | None) -> str:
+def _pictures(found: "Diagnosis", form: str) -> str | bytes:
+    from gpuplan import api
+
+    if form == "png":
+        return api.svg_png(api.telemetry_pictures(found))
+    return api.telemetry_pictures(found, form)
+
+
+def _form(chart: str | None) -> str:
     """How the pictures are written; InputError where the ending says nothing."""
     from gpuplan.errors import InputError, one
 
-    form = chart.suffix.removeprefix(".") if chart else "svg"
-    if form not in ("svg", "html", "txt"):
-        fix = "use a file that ends in .svg, .html or .txt"
+    if chart in (None, TERMINAL):
+        return "txt"
+    form = Path(chart or "").suffix.removeprefix(".")
+    if form not in ("svg", "html", "png", "txt"):
+        fix = "use - for the terminal, or a file that ends in .svg, .html, .png or .txt"
         raise one(InputError, "diagnose", "--chart", f"{chart} has no known format", fix)
     return form
 

@@ -14,18 +14,6 @@ PEAK_MINUS_MEAN = 0.25  # a peak minute so far above the mean makes the mean mis
 WAIT_CHANCE = 0.2  # of a request that meets all servers busy, at the safe point
 
 
-def band_of(use_frac: float, edges: BandEdges) -> str:
-    """The band: <30 waste, 30 to <70 under-used, 70 to 90 good, >90 to 95 hot, >95 overload."""
-    use_frac = round(use_frac, 9)  # 95 % is 0.95, not 0.9500000000000001
-    if use_frac < edges.waste_frac:
-        return "waste"
-    if use_frac < edges.good_frac:
-        return "under-used"
-    if use_frac <= edges.hot_frac:
-        return "good"
-    return "hot" if use_frac <= edges.overload_frac else "overload"
-
-
 def band_shares(values: Floats, weights_s: Floats, edges: BandEdges) -> tuple[BandShare, ...]:
     """Share of the measured time in each band, from the lowest up."""
     limits = (
@@ -35,7 +23,7 @@ def band_shares(values: Floats, weights_s: Floats, edges: BandEdges) -> tuple[Ba
         ("hot", edges.hot_frac, edges.overload_frac),
         ("overload", edges.overload_frac, 1.0),
     )
-    names = np.array([band_of(float(value), edges) for value in values])
+    names = np.array([edges.band(float(value)) for value in values])
     whole_s = float(weights_s.sum())
     return tuple(
         BandShare(
@@ -89,7 +77,7 @@ def erlang_c(n_servers: int, use_frac: float) -> float:
 
 def mean_hides_peak(mean_frac: float, peak_frac: float, edges: BandEdges) -> str:
     """A warning where mean and peak tell different stories; empty where they agree."""
-    mean_band, peak_band = band_of(mean_frac, edges), band_of(peak_frac, edges)
+    mean_band, peak_band = edges.band(mean_frac), edges.band(peak_frac)
     is_far = peak_frac - mean_frac >= PEAK_MINUS_MEAN and not math.isclose(peak_frac, mean_frac)
     if mean_band == peak_band or not is_far:
         return ""

@@ -22,7 +22,7 @@ from gpuplan.diagnose.rules.serving import serving_findings
 from gpuplan.diagnose.rules.telemetry import is_only_percent, telemetry_findings, use_findings
 from gpuplan.diagnose.service import service_of, with_replicas
 from gpuplan.diagnose.waste import quality_of, reclaims, team_use, waste_of
-from gpuplan.domain.columns import floats
+from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.hardware.devices import MigProfile
 from gpuplan.domain.telemetry.diagnosis import (
     BandEdges,
@@ -37,7 +37,7 @@ from gpuplan.domain.telemetry.diagnosis import (
 )
 from gpuplan.domain.telemetry.digest import quantile, summed
 from gpuplan.domain.telemetry.figures import Packing, ServiceFigures, WorkDone
-from gpuplan.domain.telemetry.observation import Telemetry
+from gpuplan.domain.telemetry.observation import Series, Telemetry
 from gpuplan.units import HOURS_PER_MONTH
 
 LAYERS = (
@@ -46,7 +46,7 @@ LAYERS = (
     ("processors", "sm_active_frac"),
     ("tensor units", "tensor_active_frac"),
     ("device memory", "dram_active_frac"),
-    ("key-value cache", "kv_cache_frac"),
+    ("KV cache", "kv_cache_frac"),
 )
 USE = ("gpu_util_frac", "engine_active_frac", "sm_active_frac", "allocated_frac")
 SEVERITY = ("fault", "slow", "waste", "note", "fine")
@@ -97,7 +97,7 @@ def diagnose(
         teams=team_use(telemetry, devices),
         reclaims=reclaims(telemetry, devices),
         phases=node_phases(telemetry),
-        heat=_heat(telemetry, devices),
+        heat=_heat(telemetry, devices, edges),
         latencies=_latencies(telemetry),
         quirks=telemetry.quirks,
         assumptions=telemetry.assumptions,
@@ -207,28 +207,48 @@ def _layers(telemetry: Telemetry) -> tuple[Layer, ...]:
     return tuple(layers)
 
 
-def _heat(telemetry: Telemetry, devices: Sequence[DeviceView]) -> HeatMap | None:
-    rows = [(d.name, telemetry.one("gpu_util_frac", d.row)) for d in devices[:N_HEAT_ROWS]]
-    known = [(name, series) for name, series in rows if series is not None and len(series.at_s) > 1]
+def _heat(
+    telemetry: Telemetry, devices: Sequence[DeviceView], bands: BandEdges
+) -> HeatMap | None:
+    rows = [(device, telemetry.one("gpu_util_frac", device.row)) for device in devices]
+    known = [(one, series) for one, series in rows if series is not None and len(series.at_s) > 1]
     if not known:
         return None
     begin = min(float(series.at_s[0]) for _, series in known)
     end = max(float(series.at_s[-1]) for _, series in known)
     edges = np.linspace(begin, end, N_HEAT_COLUMNS + 1)
-    use = np.full((len(known), N_HEAT_COLUMNS), np.nan)
-    for k, (_, series) in enumerate(known):
-        place = np.clip(
-            np.searchsorted(edges, series.at_s, side="right") - 1, 0, N_HEAT_COLUMNS - 1
-        )
-        is_given = series.is_given
-        count = np.bincount(place[is_given], minlength=N_HEAT_COLUMNS)
-        total = np.bincount(
-            place[is_given], weights=series.value[is_given], minlength=N_HEAT_COLUMNS
-        )
-        use[k, count > 0] = total[count > 0] / count[count > 0]
+    means = [_over_steps([series], edges) for _, series in known[:N_HEAT_ROWS]]
+    groups = _groups(known)
     return HeatMap(
-        rows=tuple(name for name, _ in known), at_s=floats(edges[:-1]), use_frac=floats(use)
+        rows=tuple(device.name for device, _ in known[:N_HEAT_ROWS]),
+        at_s=floats(edges[:-1]),
+        use_frac=floats(np.array(means)),
+        edges=bands,
+        groups=tuple(groups),
+        group_use_frac=floats(np.array([_over_steps(g, edges) for g in groups.values()]))
+        if groups
+        else None,
     )
+
+
+def _groups(known: Sequence[tuple[DeviceView, Series]]) -> dict[str, list[Series]]:
+    """Devices of each team and of each node, where there are several of them."""
+    found: dict[str, list[Series]] = {}
+    for kind in ("team", "node"):
+        names = sorted({getattr(device.subject, kind) for device, _ in known} - {""})
+        for name in names[:N_HEAT_ROWS] if len(names) > 1 else ():
+            same = [series for one, series in known if getattr(one.subject, kind) == name]
+            found[f"team {name}" if kind == "team" else f"{name}, all GPUs"] = same
+    return found
+
+
+def _over_steps(group: Sequence[Series], edges: Floats) -> Floats:
+    """Mean of all samples in each step; NaN where there are none."""
+    n, value = len(edges) - 1, pooled(group)[0]
+    at_s = np.concatenate([one.at_s[one.is_given] for one in group])
+    place = np.clip(np.searchsorted(edges, at_s, side="right") - 1, 0, n - 1)
+    count, total = np.bincount(place, minlength=n), np.bincount(place, value, n)
+    return floats(np.where(count > 0, total / np.maximum(count, 1), np.nan))
 
 
 def _latencies(telemetry: Telemetry) -> tuple[tuple[str, float, float, float], ...]:

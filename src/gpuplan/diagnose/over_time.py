@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from gpuplan.diagnose.bands import band_of, erlang_c, safe_use
+from gpuplan.diagnose.bands import erlang_c, safe_use
 from gpuplan.domain.telemetry.diagnosis import BandEdges
 from gpuplan.domain.telemetry.figures import BandsOverTime, Episode, MinuteUse, PoolTail
 from gpuplan.domain.telemetry.observation import Series
@@ -24,15 +24,16 @@ def over_time(
 ) -> BandsOverTime:
     """Minutes, stretches, and what a pool of this size can bear."""
     minutes = minutes_of(series, edges)
+    episodes = _episodes(minutes, edges)
     safe = safe_use(n_devices)
     raw = [one.band for one in minutes]
     return BandsOverTime(
         minutes=minutes[:MOST_MINUTES],
-        episodes=_episodes(minutes, edges),
+        episodes=episodes,
         n_crossings=sum(a != b for a, b in pairwise(raw)),
         suggested_low_frac=max(0.0, safe - BAND_WIDTH),
         suggested_high_frac=safe,
-        tail=_tail(n_devices, mean_frac, edges),
+        tail=_tail(n_devices, _full_frac(minutes, episodes, mean_frac), edges),
     )
 
 
@@ -67,7 +68,7 @@ def minutes_of(series: Sequence[Series], edges: BandEdges) -> tuple[MinuteUse, .
     begin = float(at_s.min())
     return tuple(
         MinuteUse(
-            at_s=begin + float(k) * MINUTE_S, use_frac=float(m), band=band_of(float(m), edges)
+            at_s=begin + float(k) * MINUTE_S, use_frac=float(m), band=edges.band(float(m))
         )
         for k, m in zip(kept, means, strict=True)
     )
@@ -99,10 +100,23 @@ def _held(minutes: Sequence[MinuteUse], edges: BandEdges) -> list[str]:
     for one in minutes:
         now = one.band
         if held and ORDER.index(now) < ORDER.index(held[-1]):
-            lifted = band_of(min(one.use_frac + HYSTERESIS, 1.0), edges)
+            lifted = edges.band(min(one.use_frac + HYSTERESIS, 1.0))
             now = min(held[-1], lifted, key=ORDER.index)
         held.append(now)
     return held
+
+
+def _full_frac(
+    minutes: Sequence[MinuteUse], episodes: Sequence[Episode], mean_frac: float
+) -> float:
+    """Mean utilization of the stretches that are hot or overloaded; else of all the time."""
+    full = [one for one in episodes if one.band in ("hot", "overload")]
+    held = [
+        minute.use_frac
+        for minute in minutes
+        if any(one.begin_s <= minute.at_s < one.end_s for one in full)
+    ]
+    return max(mean_frac, float(np.mean(held))) if held else mean_frac
 
 
 def _tail(n_devices: int, mean_frac: float, edges: BandEdges) -> PoolTail | None:

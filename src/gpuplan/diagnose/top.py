@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpuplan.diagnose.bands import band_of
 from gpuplan.diagnose.features import name_of
 from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.diagnosis import BandEdges, Verdict
@@ -101,7 +100,7 @@ def _device(name: str, team: str, metrics: Mapping[str, Series], at_s: float) ->
     return TopDevice(
         name=name,
         team=team,
-        band="" if use is None else band_of(use, BandEdges()),
+        band="" if use is None else BandEdges().band(use),
         use_frac=use,
         sm_frac=_now(metrics, "sm_active_frac", at_s),
         tensor_frac=_now(metrics, "tensor_active_frac", at_s),

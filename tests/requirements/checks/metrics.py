@@ -45,7 +45,7 @@ def percentiles_rise_phases_add_up_and_each_is_defined(ask: Ask) -> None:
     assert step["low"] < step["value"] < step["high"]
 
 
-def serving_scene(n_gpus: int = 4, n_samples: int = 240) -> Scene:
+def serving_scene(n_gpus: int = 4, n_samples: int = 240, waiting: float = 0.0) -> Scene:
     """GPUs that serve tokens, half of whose time is in kernels that do little."""
     scene = Scene(n_samples=n_samples)
     for gpu in range(n_gpus):
@@ -54,7 +54,7 @@ def serving_scene(n_gpus: int = 4, n_samples: int = 240) -> Scene:
     scene.counter("vllm:generation_tokens_total", 8000.0, **labels)
     scene.counter("vllm:prompt_tokens_total", 32000.0, **labels)
     scene.exact("vllm:num_requests_running", 60.0, **labels)
-    scene.exact("vllm:num_requests_waiting", 0.0, **labels)
+    scene.exact("vllm:num_requests_waiting", waiting, **labels)
     return scene
 
 
@@ -121,6 +121,38 @@ def a_heat_map_is_coloured_by_band(ask: Ask) -> None:
     assert sum('data-band="good"' in row for row in rows) == pytest.approx(len(rows) / 4, rel=0.2)
     assert "n1 gpu 0" in picture
     assert "n1 gpu 1" in picture
+    # The same for a mail, in the terminal, and by teams and nodes with bands of one's own.
+    assert ask("diagnose shift.json --chart shift.png").code == 0
+    assert (ask.place.folder / "shift.png").read_bytes().startswith(b"\x89PNG")
+    two = Scene()
+    for gpu, team in enumerate(("ads", "vision", "ads", "vision")):
+        level = {"ads": 0.2, "vision": 0.8}[team]
+        two.device(gpu % 2, f"n{gpu // 2}", gpu_util=level, namespace=team, pod=f"p{gpu}")
+    ask.scene("teams.json", two)
+    for options, ads in (("", "·"), (" --bands 5,10,40,90", "▒")):
+        lines = ask(f"diagnose teams.json --chart -{options}").out.splitlines()
+        row = next(line for line in lines if line.strip().startswith("team ads"))
+        assert row.count(ads) >= 90, options
+        assert any(line.strip().startswith("n0, all GPUs") for line in lines)
+
+
+@check("R9", "diagnose flow.json --chart flow.html")
+def demand_is_throughput_and_what_waits(ask: Ask) -> None:
+    """8,000 tokens/s of 60 sequences; 30 that wait ask for half as much again."""
+    ask.scene("flow.json", serving_scene(waiting=30.0))
+    ask()
+    lines = {
+        part.split('data-name="')[1].split('"')[0]: part.split('points="')[1].split('"')[0]
+        for part in ask.read("flow.html").split("<polyline")[1:]
+    }
+    height = {
+        name: np.mean([float(point.split(",")[1]) for point in points.split()])
+        for name, points in lines.items()
+    }
+    ground = max(height.values()) + (height["throughput"] - height["capacity"]) * 9
+    above = {name: ground - y for name, y in height.items()}
+    # GPUs are busy 90 % of the time: capacity is a ninth above throughput.
+    assert above["demand"] / above["throughput"] == pytest.approx(1.5, rel=0.1)
 
 
 @check("R9", "diagnose growing.json --chart growing.html")

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuplan.diagnose.bands import (
-    band_of,
     band_shares,
     mean_hides_peak,
     minute_means,
@@ -44,9 +43,9 @@ def test_the_edges_belong_where_the_documents_put_them():
 
 
 def test_sums_that_miss_an_edge_by_the_last_bit_are_on_it():
-    assert band_of(0.1 + 0.2, EDGES) == "under-used"
-    assert band_of(0.95 + 1e-12, EDGES) == "hot"
-    assert band_of(0.7 - 1e-12, EDGES) == "good"
+    assert EDGES.band(0.1 + 0.2) == "under-used"
+    assert EDGES.band(0.95 + 1e-12) == "hot"
+    assert EDGES.band(0.7 - 1e-12) == "good"
 
 
 def test_no_time_has_no_shares():
@@ -55,7 +54,7 @@ def test_no_time_has_no_shares():
 
 def test_own_edges_are_obeyed():
     edges = BandEdges(waste_frac=0.1, good_frac=0.2, hot_frac=0.3, overload_frac=0.4)
-    names = [band_of(use, edges) for use in (0.05, 0.1, 0.2, 0.3, 0.4, 0.41)]
+    names = [edges.band(use) for use in (0.05, 0.1, 0.2, 0.3, 0.4, 0.41)]
     assert names == ["waste", "under-used", "good", "good", "hot", "overload"]
 
 

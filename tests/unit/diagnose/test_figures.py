@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fakes.telemetry import Scene
-from gpuplan.diagnose.bands import band_of, safe_use
+from gpuplan.diagnose.bands import safe_use
 from gpuplan.diagnose.features import _tails
 from gpuplan.diagnose.phases import node_phases
 from gpuplan.diagnose.score import score
@@ -33,7 +33,7 @@ TABLE = "Time (min) | GPU Utilization (%)\n0 | 20\n1 | 50\n2 | 90\n3 | 85\n4 | 9
     ],
 )  # fmt: skip
 def test_edges_of_the_bands(percent, band):
-    assert band_of(percent * 0.01, BandEdges()) == band
+    assert BandEdges().band(percent * 0.01) == band
 
 
 def test_the_documents_table():

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpuplan.diagnose.bands import band_of
 from gpuplan.diagnose.features import DEAD_S, DEAD_SAMPLES, DeviceView
 from gpuplan.diagnose.finding import Finding, percent, seen
 from gpuplan.domain.telemetry.diagnosis import BandEdges, Evidence, UseFigures
@@ -119,7 +118,7 @@ def use_findings(use: UseFigures | None, edges: BandEdges) -> list[Finding]:
     """Peaks behind the mean, too little use, or full by the only counter that there is."""
     if use is None:
         return []
-    mean, peak = band_of(use.mean_frac, edges), band_of(use.peak_frac, edges)
+    mean, peak = edges.band(use.mean_frac), edges.band(use.peak_frac)
     rows = (
         seen("mean", percent(use.mean_frac), mean),
         seen("peak minute", percent(use.peak_frac), peak),

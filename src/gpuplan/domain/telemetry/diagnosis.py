@@ -23,6 +23,17 @@ class BandEdges:
     hot_frac: float = 0.90  # above: hot
     overload_frac: float = 0.95  # above: overloaded
 
+    def band(self, use_frac: float) -> str:
+        """<30 waste, 30 to <70 under-used, 70 to 90 good, >90 to 95 hot, >95 overload."""
+        use_frac = round(use_frac, 9)  # 95 % is 0.95, not 0.9500000000000001
+        if use_frac < self.waste_frac:
+            return "waste"
+        if use_frac < self.good_frac:
+            return "under-used"
+        if use_frac <= self.hot_frac:
+            return "good"
+        return "hot" if use_frac <= self.overload_frac else "overload"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BandShare:
@@ -142,6 +153,9 @@ class HeatMap:
     rows: tuple[str, ...]
     at_s: Floats
     use_frac: Floats  # [row, time], NaN where nothing was measured
+    edges: BandEdges = BandEdges()
+    groups: tuple[str, ...] = ()  # teams and nodes, where there are several
+    group_use_frac: Floats | None = None  # [group, time]: the mean of their devices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

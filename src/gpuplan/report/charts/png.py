@@ -1,18 +1,21 @@
-"""Charts as one picture."""
+"""Charts and drawings as one picture."""
 
 import io
 import textwrap
+from xml.etree import ElementTree
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.patches import Polygon, Rectangle
 
 from gpuplan.domain.chart import Chart, ChartSeries
 from gpuplan.domain.columns import Floats
 
 COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#6b7280")
 N_NOTE = 95
+DPI = 96  # pixels of a drawing to the inch
 MOST_BARS = 120  # more would be thinner than the gaps between them
 
 
@@ -64,3 +67,42 @@ def _series(axes: Axes, series: ChartSeries, colour: str) -> None:
 
 def _width(x: Floats) -> float:
     return 0.9 * float(np.diff(x).min()) if len(x) > 1 else 0.9
+
+
+def svg_png(drawn: str) -> bytes:
+    """A drawing in SVG, made of the shapes of this package, as a picture of twice its size."""
+    root = ElementTree.fromstring(drawn)  # noqa: S314  (this package wrote it)
+    width, height = float(root.get("width", "0")), float(root.get("height", "0"))
+    figure = Figure(figsize=(width / DPI, height / DPI), dpi=2 * DPI)
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0), xlim=(0, width), ylim=(height, 0))
+    axes.axis("off")
+    for one in root:
+        _shape(axes, one.tag.rsplit("}", 1)[-1], one)
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", metadata={"Software": None})
+    return picture.getvalue()
+
+
+def _shape(axes: Axes, tag: str, one: ElementTree.Element) -> None:
+    """One shape of the drawing; its title is for screen readers alone."""
+    number = {k: float(v) for k, v in one.attrib.items() if v.replace(".", "", 1).isdigit()}
+    stroke, fill = one.get("stroke", "none"), one.get("fill", "none")
+    width = number.get("stroke-width", 1.0) * 72 / DPI
+    if tag == "rect" and "width" in number:
+        place = (number.get("x", 0.0), number.get("y", 0.0))
+        size = (number["width"], number["height"])
+        axes.add_patch(Rectangle(place, *size, facecolor=fill, edgecolor=stroke, linewidth=0.0))
+    elif tag == "text":
+        side = {"middle": "center", "end": "right"}.get(one.get("text-anchor", ""), "left")
+        points = number.get("font-size", 12.0) * 72 / DPI
+        text = (one.text or "").replace("$", r"\$")
+        axes.text(number["x"], number["y"], text, fontsize=points, ha=side, va="baseline")
+    elif tag == "line":
+        across, along = (number["x1"], number["x2"]), (number["y1"], number["y2"])
+        axes.plot(across, along, color=stroke, linewidth=width)
+    elif tag in ("polyline", "polygon"):
+        path = [tuple(map(float, point.split(","))) for point in one.get("points", "").split()]
+        is_area = tag == "polygon"
+        edge = "none" if is_area else stroke
+        axes.add_patch(Polygon(path, closed=is_area, facecolor=fill, edgecolor=edge, lw=width))

@@ -7,7 +7,8 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from gpuplan.domain.telemetry.diagnosis import Diagnosis, HeatMap
+from gpuplan.domain.columns import Floats
+from gpuplan.domain.telemetry.diagnosis import BandEdges, Diagnosis, HeatMap
 from gpuplan.domain.telemetry.figures import TokenFlow
 from gpuplan.report.charts.axis import Axis, tick_label, ticks
 from gpuplan.report.charts.svg import drawing, label, line, polyline, shape
@@ -20,7 +21,6 @@ BANDS = {
     "hot": ("#e69f00", "▓"),
     "overload": ("#d55e00", "█"),
 }
-EDGES = (("waste", 0.30), ("under-used", 0.70), ("good", 0.90), ("hot", 0.95), ("overload", 1.01))
 CELL, LEFT, TOP, WIDTH = 8.0, 150.0, 40.0, 768.0
 FLOW_HEIGHT = 200.0
 LINES = (
@@ -31,11 +31,6 @@ LINES = (
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Telemetry</title>
 <body style="font-family: system-ui, sans-serif">{body}</body></html>
 """
-
-
-def _band(use_frac: float) -> str:
-    """The band of a cell."""
-    return next(name for name, upper in EDGES if use_frac < upper)
 
 
 def telemetry_pictures(found: Diagnosis, form: str = "svg") -> str:
@@ -52,7 +47,7 @@ def _svg(found: Diagnosis) -> str:
     height = TOP
     if found.heat is not None:
         parts += _heat(found.heat)
-        height += CELL * 1.5 * len(found.heat.rows) + 60
+        height += CELL * 1.5 * len(_lines(found.heat)) + 60
     flow = found.quality.service.flow
     if flow is not None:
         parts += _flow(flow, height)
@@ -65,30 +60,39 @@ def _text(found: Diagnosis) -> str:
     heat = found.heat
     if heat is None:
         return "no utilization by device and time\n"
-    wide = max(len(name) for name in heat.rows)
+    lines = _lines(heat)
+    wide = max(len(name) for name, _ in lines)
     rows = [
-        f"{name:>{wide}} " + "".join(_mark(float(value)) for value in heat.use_frac[k])
-        for k, name in enumerate(heat.rows)
+        f"{name:>{wide}} " + "".join(_mark(float(value), heat.edges) for value in values)
+        for name, values in lines
     ]
     legend = "  ".join(f"{mark} {name}" for name, (_, mark) in BANDS.items())
     return "\n".join([*rows, f"{'':>{wide}} {legend}", ""])
 
 
-def _mark(value: float) -> str:
-    return " " if math.isnan(value) else BANDS[_band(value)][1]
+def _lines(heat: HeatMap) -> list[tuple[str, Floats]]:
+    """Teams and nodes first, then each GPU."""
+    groups = () if heat.group_use_frac is None else heat.group_use_frac
+    return [*zip(heat.groups, groups, strict=True), *zip(heat.rows, heat.use_frac, strict=True)]
+
+
+def _mark(value: float, edges: BandEdges) -> str:
+    return " " if math.isnan(value) else BANDS[edges.band(value)][1]
 
 
 def _heat(heat: HeatMap) -> Iterator[Element]:
     yield label((LEFT, 20), "GPU utilization by band; empty: no samples", size=14)
     n_columns = heat.use_frac.shape[1]
     wide, tall = WIDTH / n_columns, CELL * 1.5
-    for k, name in enumerate(heat.rows):
+    lines = _lines(heat)
+    for k, (name, values) in enumerate(lines):
         y = TOP + k * tall
         yield label((LEFT - 6, y + tall - 3), name, anchor="end", size=10)
-        for at, value in enumerate(heat.use_frac[k]):
+        for at, value in enumerate(values):
             if not math.isnan(float(value)):
-                yield _cell(LEFT + at * wide, y, (wide, tall), float(value))
-    bottom = TOP + len(heat.rows) * tall + 14
+                band = heat.edges.band(float(value))
+                yield _cell(LEFT + at * wide, y, (wide, tall), band)
+    bottom = TOP + len(lines) * tall + 14
     yield label((LEFT, bottom), _clock(float(heat.at_s[0])), size=10)
     yield label((LEFT + WIDTH, bottom), _clock(float(heat.at_s[-1])), anchor="end", size=10)
     for at, (name, (colour, _)) in enumerate(BANDS.items()):
@@ -97,8 +101,7 @@ def _heat(heat: HeatMap) -> Iterator[Element]:
         yield label((x + 16, bottom + 20), name, size=10)
 
 
-def _cell(x: float, y: float, size: tuple[float, float], value: float) -> Element:
-    band = _band(value)
+def _cell(x: float, y: float, size: tuple[float, float], band: str) -> Element:
     made = shape("rect", x=x, y=y, width=size[0], height=size[1] - 1, fill=BANDS[band][0])
     made.set("data-band", band)
     made.tail = "\n"
@@ -119,7 +122,9 @@ def _flow(flow: TokenFlow, top: float) -> Iterator[Element]:
         made = polyline(points, fill="none", stroke=colour, stroke_width=1.5)
         made.set("data-name", name)
         yield made
-        yield label((LEFT + at * 110, top + FLOW_HEIGHT + 44), f"— {name}", size=11)
+        spot = (LEFT + at * 110, top + FLOW_HEIGHT + 44)
+        yield shape("rect", x=spot[0], y=spot[1] - 6, width=12.0, height=3.0, fill=colour)
+        yield label((spot[0] + 16, spot[1]), name, size=11)
 
 
 def _clock(at_s: float) -> str:

@@ -1,5 +1,7 @@
 """Pictures of telemetry: cells by band, lines by name, characters for mail."""
 
+import io
+import itertools
 import re
 from xml.etree import ElementTree as ET
 
@@ -9,6 +11,8 @@ import pytest
 from fakes.telemetry import Scene
 from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
 from gpuplan.pipeline.diagnose import diagnose
+from gpuplan.api import svg_png
+from gpuplan.domain.telemetry.diagnosis import BandEdges
 from gpuplan.report.telemetry.pictures import BANDS, telemetry_pictures
 
 ENGINE = {"instance": "n1:8000"}
@@ -34,11 +38,11 @@ def bands(text, row):
 
 def test_cells_have_the_band_of_their_time(found):
     drawn = telemetry_pictures(found)
-    first = bands(drawn, 0)
+    first = bands(drawn, 2)  # below a line for each node
     assert first.count("waste") == pytest.approx(48, abs=2)
     assert first.count("good") == pytest.approx(48, abs=2)
-    assert set(bands(drawn, 1)) <= {"hot", "overload"}
-    assert set(bands(drawn, 2)) == {"under-used"}
+    assert set(bands(drawn, 3)) <= {"hot", "overload"}
+    assert set(bands(drawn, 4)) == {"under-used"}
 
 
 def test_names_are_escaped(found):
@@ -60,9 +64,48 @@ def test_demand_is_above_throughput_while_requests_wait(found):
 def test_characters_differ_by_band(found):
     text = telemetry_pictures(found, "txt")
     rows = text.splitlines()
-    assert rows[0].strip().startswith("n1 gpu 0")
-    assert rows[0].count(BANDS["waste"][1]) == pytest.approx(48, abs=2)
+    assert rows[2].strip().startswith("n1 gpu 0")
+    assert rows[2].count(BANDS["waste"][1]) == pytest.approx(48, abs=2)
     assert all(mark in rows[-1] for _, mark in BANDS.values())
+
+
+def teams(edges=None):
+    scene = Scene()
+    for gpu, (node, team) in enumerate(itertools.product(("n1", "n2"), ("ads", "vision"))):
+        level = {"ads": 0.9, "vision": 0.2}[team]
+        scene.exact(
+            "DCGM_FI_DEV_GPU_UTIL",
+            100 * level,
+            gpu=str(gpu % 2),
+            Hostname=node,
+            namespace=team,
+            pod=f"{team}-{node}",
+        )
+    return diagnose(scene.telemetry(), DiagnoseRequest(edges=edges))
+
+
+def test_teams_and_nodes_have_lines_of_their_own_in_bands_of_ones_own():
+    heat = teams().heat
+    assert heat.groups == ("team ads", "team vision", "n1, all GPUs", "n2, all GPUs")
+    means = np.nanmean(heat.group_use_frac, axis=1)
+    assert means == pytest.approx([0.9, 0.2, 0.55, 0.55])
+    drawn = telemetry_pictures(teams())
+    assert [set(bands(drawn, k)).pop() for k in range(3)] == ["good", "waste", "under-used"]
+    own = telemetry_pictures(teams(BandEdges(waste_frac=0.1, good_frac=0.5, hot_frac=0.6)))
+    assert [set(bands(own, k)).pop() for k in range(3)] == ["hot", "under-used", "good"]
+
+
+def test_a_picture_has_the_colours_of_the_drawing(found):
+    image = pytest.importorskip("matplotlib.image")
+    pixels = image.imread(io.BytesIO(svg_png(telemetry_pictures(found))))
+    shares = {}
+    for name, (colour, _) in BANDS.items():
+        rgb = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+        shares[name] = float((np.abs(pixels[:, :, :3] - rgb).max(axis=2) < 0.01).sum())
+    cells = [band for k in range(5) for band in bands(telemetry_pictures(found), k)]
+    for name in ("waste", "under-used", "good"):
+        wanted = cells.count(name) / cells.count("under-used")
+        assert shares[name] / shares["under-used"] == pytest.approx(wanted, abs=0.1), name
 
 
 def test_without_devices_it_says_so():
