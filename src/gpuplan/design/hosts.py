@@ -1,6 +1,7 @@
 """Hosts: what one server needs beside its accelerators, against what it has."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from math import ceil
 
 from gpuplan.domain.scenario.build import USUAL, HostRules
@@ -66,7 +67,8 @@ def memory_line(
     if pinned_bytes:
         reason += f", {pinned_bytes / GIB:.1f} GiB pinned for batches"
     given = None if given_bytes is None else allocatable_bytes(given_bytes)
-    return _line("memory", "GiB", needed, given, reason, scale=GIB)
+    line = _line("memory", "GiB", needed, given, reason, scale=GIB)
+    return replace(line, n_firm=pinned_bytes / GIB)
 
 
 def nvme_line(dataset_bytes: float, *, n_nodes: int, given_bytes: float | None) -> HostLine:

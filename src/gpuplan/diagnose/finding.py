@@ -3,7 +3,7 @@
 The list of causes: what each is called, how bad it is, and what helps, best first.
 
 Both are tables: `data/causes.csv` names a cause in a line, `data/actions.csv` an action in a line,
-with the range of throughput that it gains, or of the waste that it saves.
+with the part of the room that it takes: what that gains a fleet, `gains.py` computes.
 """
 
 from collections.abc import Sequence
@@ -106,8 +106,8 @@ def _action(row: dict[str, str]) -> Action:
         what=row["what"],
         effect=row["effect"],
         cost=row["cost"],
-        gain_low_frac=float(row["gain_low_frac"] or 0),
-        gain_high_frac=float(row["gain_high_frac"] or 0),
+        gain_low_frac=float(row["part_low"] or 0),
+        gain_high_frac=float(row["part_high"] or 0),
     )
 
 

@@ -4,14 +4,16 @@ Small work packed onto MIG slices: the smallest profile that holds each, and wha
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from gpuplan.diagnose.bands import band_shares, mean_hides_peak, minute_means, pooled
 from gpuplan.diagnose.features import DeviceView, device_views, engine_views
 from gpuplan.diagnose.finding import Finding, seen, together, verdict_of
+from gpuplan.diagnose.gains import with_gains
 from gpuplan.diagnose.over_time import over_time, pool_warnings
 from gpuplan.diagnose.phases import node_phases
 from gpuplan.diagnose.rules.compute import compute_findings
@@ -87,11 +89,14 @@ def diagnose(
         ttft_limit_s=ttft_limit_s,
         beta_ratio=asked.beta_ratio,
     )
+    gained = partial(with_gains, devices=devices, engines=engines, use=use)
     is_anonymous = len(devices) == 1 and not devices[0].subject.device
     return Diagnosis(
         source=telemetry.source,
         use=use and replace(use, packing=packing_of(devices)),
-        verdicts=_verdicts(findings, service, has_only_percent=is_only_percent(telemetry)),
+        verdicts=_with_effects(
+            _verdicts(findings, has_only_percent=is_only_percent(telemetry)), gained, service
+        ),
         quality=replace(quality, service=service),
         waste=waste_of(devices, n_alike=n_pool if n_pool and is_anonymous else 1),
         teams=team_use(telemetry, devices),
@@ -104,9 +109,7 @@ def diagnose(
     )
 
 
-def _verdicts(
-    findings: Sequence[Finding], service: ServiceFigures, *, has_only_percent: bool
-) -> tuple[Verdict, ...]:
+def _verdicts(findings: Sequence[Finding], *, has_only_percent: bool) -> tuple[Verdict, ...]:
     """Worst and surest first; what a graver finding explains is left out."""
     # A cause that few devices show explains nothing about the rest.
     causes = {one.cause for one in findings if one.share_frac >= 0.5 or one.cause in SELDOM}
@@ -115,10 +118,17 @@ def _verdicts(
         row = seen("rules that fired", "none", "")
         cause = "not_enough_to_judge" if has_only_percent else "healthy"
         kept = [Finding(cause, 0.6, (row,))]
-    verdicts = [with_replicas(verdict_of(finding), service.backlog) for finding in kept]
+    verdicts = [verdict_of(finding) for finding in kept]
     return tuple(
         sorted(verdicts, key=lambda one: (SEVERITY.index(one.severity), -one.confidence_frac))
     )
+
+
+def _with_effects(
+    verdicts: Sequence[Verdict], gained: Callable[[Verdict], Verdict], service: ServiceFigures
+) -> tuple[Verdict, ...]:
+    """What each action brings to this fleet, and how many replicas this queue takes."""
+    return tuple(with_replicas(gained(one), service.backlog) for one in verdicts)
 
 
 def _is_explained(finding: Finding, causes: set[str]) -> bool:
@@ -207,9 +217,7 @@ def _layers(telemetry: Telemetry) -> tuple[Layer, ...]:
     return tuple(layers)
 
 
-def _heat(
-    telemetry: Telemetry, devices: Sequence[DeviceView], bands: BandEdges
-) -> HeatMap | None:
+def _heat(telemetry: Telemetry, devices: Sequence[DeviceView], bands: BandEdges) -> HeatMap | None:
     rows = [(device, telemetry.one("gpu_util_frac", device.row)) for device in devices]
     known = [(one, series) for one, series in rows if series is not None and len(series.at_s) > 1]
     if not known:

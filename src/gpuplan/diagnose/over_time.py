@@ -67,9 +67,7 @@ def minutes_of(series: Sequence[Series], edges: BandEdges) -> tuple[MinuteUse, .
     means = np.bincount(inverse, weights=value) / np.bincount(inverse)
     begin = float(at_s.min())
     return tuple(
-        MinuteUse(
-            at_s=begin + float(k) * MINUTE_S, use_frac=float(m), band=edges.band(float(m))
-        )
+        MinuteUse(at_s=begin + float(k) * MINUTE_S, use_frac=float(m), band=edges.band(float(m)))
         for k, m in zip(kept, means, strict=True)
     )
 

@@ -459,6 +459,37 @@ def the_number_of_replicas_that_restores_the_slo_is_computed(ask: Ask) -> None:
         assert more["gain_low"] == pytest.approx(more["gain_high"], rel=0.5)
 
 
+@check("R27", "diagnose starved-0.35.json --on H100")
+def gains_follow_from_this_fleets_own_figures(ask: Ask) -> None:
+    """Feeding GPUs that compute a share u of the time brings at most 1/u - 1, and not a table's."""
+    highest = {}
+    for level in (0.2, 0.35, 0.5):
+        scene = Scene()
+        for gpu in range(4):
+            scene.device(gpu, gpu_util=level, sm=level / 2, tensor=0.1, dram=0.1, power_w=250.0)
+        labels = {"instance": "n1:9100", "device": "nvme0n1"}
+        scene.counter("node_disk_io_time_seconds_total", 0.99, **labels)
+        scene.counter("node_cpu_seconds_total", 20.0, instance="n1:9100", cpu="0", mode="iowait")
+        scene.counter("node_cpu_seconds_total", 44.0, instance="n1:9100", cpu="0", mode="idle")
+        name = ask.scene(f"starved-{level}.json", scene)
+        found = ask.document(f"diagnose {name} --on H100")["verdicts"][0]
+        assert found["cause"] == "storage_bound"
+        highest[level] = max(one["gain_high"] for one in found["actions"])
+        assert highest[level] == pytest.approx(1 / level - 1, rel=0.05)
+        assert found["actions"][0]["gain_low"] < highest[level]
+    # Four idle GPUs of sixteen are a quarter of the bill, two an eighth.
+    for n_idle in (2, 4):
+        scene = Scene()
+        for gpu in range(16):
+            is_idle = gpu < n_idle
+            levels = {"gpu_util": 0.0, "sm": 0.0} if is_idle else {"gpu_util": 0.9, "sm": 0.7}
+            scene.device(gpu % 8, f"n{gpu // 8}", power_w=300.0, held_bytes=40e9, **levels)
+        name = ask.scene(f"held-{n_idle}.json", scene)
+        verdicts = {one["cause"]: one for one in ask.document(f"diagnose {name}")["verdicts"]}
+        best = max(one["gain_high"] for one in verdicts["idle_allocated"]["actions"])
+        assert best == pytest.approx(n_idle / 16)
+
+
 @check("R28", "score table.txt --min-precision 0.7")
 def a_gate_ends_with_4(ask: Ask) -> None:
     ask.table("table.txt", SEED)

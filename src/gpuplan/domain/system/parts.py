@@ -101,6 +101,7 @@ class HostLine:
     n_needed: float
     n_given: float | None  # None: not described
     reason: str
+    n_firm: float | None = None  # what the work takes; the rest is a rule of thumb: advice
 
     @property
     def is_short(self) -> bool:

@@ -71,7 +71,7 @@ def _width(x: Floats) -> float:
 
 def svg_png(drawn: str) -> bytes:
     """A drawing in SVG, made of the shapes of this package, as a picture of twice its size."""
-    root = ElementTree.fromstring(drawn)  # noqa: S314  (this package wrote it)
+    root = ElementTree.fromstring(drawn)
     width, height = float(root.get("width", "0")), float(root.get("height", "0"))
     figure = Figure(figsize=(width / DPI, height / DPI), dpi=2 * DPI)
     FigureCanvasAgg(figure)

@@ -6,6 +6,7 @@ from gpuplan.domain.plan.answer import Answer, ChosenPlan, Replay
 from gpuplan.domain.plan.comparison import CalendarRow
 from gpuplan.domain.sheet import Table
 from gpuplan.report.formats import accelerator_name, kw, peak_kw, percent, span, three, usd
+from gpuplan.report.needs import needs_table, plan_needs
 from gpuplan.report.plan.headline import is_cpu, layout_name
 from gpuplan.report.table import pairs, table
 from gpuplan.units import GB, HOUR, KWH, MINUTE, TFLOP
@@ -17,6 +18,7 @@ BLOCK_H = 3  # hours that a column of the calendar stands for
 def detail_tables(answer: Answer, *, n_most: int | None) -> Iterator[Table]:
     """Every table that a plan has beyond its first screen; long ones cut to so many rows."""
     if answer.plan is not None:
+        yield needs_table(plan_needs(answer))
         yield _pool_table(answer.plan)
         yield _replay_table(answer.plan)
         yield pairs("Figures", _figures(answer, answer.plan))

@@ -8,6 +8,7 @@ from gpuplan.domain.system.findings import Finding
 from gpuplan.domain.system.parts import BalancedSystem, Bottleneck, CapacityPoint
 from gpuplan.report.document import Document, pick, pick_each, plain, result_document, result_sheet
 from gpuplan.report.formats import plural
+from gpuplan.report.needs import amount, needs_table
 from gpuplan.report.system.facility import facility_document, facility_tables
 from gpuplan.report.system.parts import (
     fabric_document,
@@ -26,8 +27,6 @@ from gpuplan.report.system.parts import (
 )
 from gpuplan.report.table import table
 from gpuplan.units import GB, KW, KWH, MONTH, TB, YEAR
-
-BAR = 20  # cells of all that is there
 
 
 def check_sheet(checked: SystemCheck) -> Sheet:
@@ -119,28 +118,6 @@ def _balance_score(needs: tuple[Need, ...]) -> Document:
         "score": tightest and tightest.headroom_frac,
         "next_bottleneck": tightest and tightest.name,
     }
-
-
-def _needs(checked: SystemCheck) -> Table:
-    tightest = next_bottleneck(checked.needs)
-    columns = {
-        "need": lambda n: n.name + (" ← next bottleneck" if n is tightest else ""),
-        "what": lambda n: n.what,
-        ">demand": lambda n: "" if n.n_demand is None else amount(n.n_demand, n.unit),
-        ">supply": lambda n: "" if n.n_supply is None else amount(n.n_supply, n.unit),
-        ">headroom": lambda n: "unknown" if n.headroom_frac is None else f"{n.headroom_frac:.0%}",
-        "": _need_bar,
-    }
-    score = "unknown" if tightest is None else f"{tightest.headroom_frac or 0.0:.0%}"
-    return table(f"The six needs; balance score {score}", checked.needs, columns)
-
-
-def _need_bar(need: Need) -> str:
-    """Demand as a share of supply; a bar that is full is short."""
-    if need.headroom_frac is None:
-        return ""
-    used = min(1.0, 1.0 - need.headroom_frac)
-    return "█" * round(BAR * used) + "░" * round(BAR * (1.0 - used))
 
 
 def _energy(checked: SystemCheck) -> Document | None:
@@ -237,7 +214,7 @@ def _balanced(one: BalancedSystem, budget_usd: float | None) -> Document:
 def _tables(checked: SystemCheck) -> Iterator[Table]:
     around = checked.around
     yield from (_chain(work) for work in checked.works)
-    yield _needs(checked)
+    yield needs_table(checked.needs)
     yield findings_table(checked.findings)
     yield _balance(checked)
     yield _loaders(checked.works)
@@ -315,8 +292,3 @@ def _sites(checked: SystemCheck) -> Table:
         ">MWh/year": lambda p: f"{p.level('facility').typical_w * YEAR / KWH / 1e3:,.0f}",
     }
     return table("Site", checked.around.facilities, columns)
-
-
-def amount(n: float, unit: str) -> str:
-    """A quantity with its unit; bytes a second in GB/s."""
-    return f"{n / GB:.2f} GB/s" if unit == "bytes/s" else f"{n:,.0f} {unit}"

@@ -156,7 +156,9 @@ def _action_table(found: Diagnosis) -> Table:
 
 
 def _gain(low: float, high: float) -> str:
-    return f"+{low:.0%} to +{high:.0%}" if high > 0 else ""
+    if high <= 0:
+        return ""
+    return f"+{high:.0%}" if f"{low:.0%}" == f"{high:.0%}" else f"+{low:.0%} to +{high:.0%}"
 
 
 def _usd(value: float | None) -> str:

@@ -9,7 +9,7 @@ from gpuplan.report.document import Document, pick, pick_each, result_sheet
 from gpuplan.report.table import table
 from gpuplan.units import HOUR, WEEK
 
-TITLE = "When to order: growth per month, weeks, utilization at arrival, safety stock (GPUs)"
+TITLE = "When to order: growth per month, times in weeks, utilization at arrival, GPUs"
 N_ROWS = 24
 METRIC_NAMES = {
     "allocated_frac": "GPU allocation",
@@ -119,11 +119,11 @@ def _record(found: Outlook) -> Table:
 
 def _orders(found: Outlook) -> Table:
     columns = {
-        ">growth/month": lambda row: f"{row.growth_frac_per_month:+.1%}",
-        ">trigger (weeks)": lambda row: _weeks(row.trigger_in_s),
+        ">growth": lambda row: f"{row.growth_frac_per_month:+.1%}",
+        ">trigger": lambda row: _weeks(row.trigger_in_s),
         ">order by": lambda row: _day(row.order_at_s) or _weeks(row.order_in_s),
-        ">bridge (weeks)": lambda row: _weeks(row.bridge_s),
-        ">bridge if late (weeks)": lambda row: _weeks(row.late.bridge_s) if row.late else "",
+        ">bridge": lambda row: _weeks(row.bridge_s),
+        ">if late": lambda row: _weeks(row.late.bridge_s) if row.late else "",
         ">at arrival": lambda row: f"{row.use_at_arrival_frac:.0%}",
         ">safety": lambda row: str(row.n_safety_stock),
         ">in a year": lambda row: str(row.n_needed_in_a_year),

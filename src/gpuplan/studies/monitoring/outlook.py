@@ -22,6 +22,7 @@ from gpuplan.observe.demand import demand_series
 from gpuplan.observe.read import read_source
 
 EPOCH_S = 1e9  # times above it are dates, below it spans since the first sample
+ALIKE = 0.005  # a month: growths closer than this are one row
 SPREAD = 0.5  # of the growth that the user names, up and down, where nothing else is known
 
 
@@ -104,15 +105,17 @@ def _advice(
     if use is None or terms is None:
         return (), []
     growth, assumed = asked.growth_frac_per_month, []
-    if growth is not None:
-        growths = [growth * (1 - SPREAD), growth, growth * (1 + SPREAD)]
-        value = f"{growths[0]:.0%} and {growths[2]:.0%} a month"
-        why = "half and one and a half of the growth that was given"
-        assumed.append(Assumption(what="other growths", value=value, why=why, change="--growth"))
-    elif trend is not None:
+    if growth is None and trend is None:
+        return (), []
+    if growth is None and trend is not None and trend.high_frac - trend.low_frac > ALIKE:
         growths = [trend.low_frac, trend.per_month_frac, trend.high_frac]
     else:
-        return (), []
+        middle = growth if growth is not None else (trend.per_month_frac if trend else 0.0)
+        growths = [middle * (1 - SPREAD), middle, middle * (1 + SPREAD)]
+        value = f"{growths[0]:.1%} and {growths[2]:.1%} a month"
+        whose = "was given" if growth is not None else "was seen, which hardly varied"
+        why = f"half and one and a half of the growth that {whose}"
+        assumed.append(Assumption(what="other growths", value=value, why=why, change="--growth"))
     assumed += _assumed(asked, trend)
     return advice(use, growths, terms), assumed
 

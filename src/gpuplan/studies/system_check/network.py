@@ -24,13 +24,20 @@ from gpuplan.domain.scenario.site import NodeNetwork
 from gpuplan.domain.scenario.workload import DataPath, Generic, Retention, Training, Workload
 from gpuplan.domain.system.check import Need, SystemSurroundings
 from gpuplan.domain.system.findings import Finding, warning
-from gpuplan.domain.system.parts import CapacityPoint, DataDemand, FabricPlan, HeldData, Stage
+from gpuplan.domain.system.parts import (
+    CapacityPoint,
+    DataDemand,
+    FabricPlan,
+    HeldData,
+    HostLine,
+    Stage,
+)
 from gpuplan.studies.system_check.placement import Placement
 from gpuplan.studies.system_check.surroundings import state_bytes
 from gpuplan.studies.system_check.traffic import EfficiencyOf, Traffic, network_of, node_rate
 from gpuplan.units import DAY, GB, GBIT, TB
 
-LINK, DISKS = "storage network", "storage"
+DISKS = "storage"
 
 
 LOG_BYTES_PER_S = 0.1 * GB / DAY  # of one accelerator: Assumption: metrics at 15 s and text logs
@@ -206,20 +213,25 @@ def _compute(scenario: Scenario) -> Need:
 
 
 def _host(around: SystemSurroundings, name: str, *, part: str) -> Need:
+    """What the work takes of a part; a rule of thumb beyond it is advice, not a need."""
     lines = [line for _, parts in around.hosts for line in parts if line.part == part]
-    tightest = max(lines, key=lambda x: x.n_needed / x.n_given if x.n_given else 0.0, default=None)
+    tightest = max(lines, key=lambda x: _taken(x) / x.n_given if x.n_given else 0.0, default=None)
     return Need(
         name=name,
         what=f"{part} of a server",
         unit=tightest.unit if tightest else "",
-        n_demand=tightest.n_needed if tightest else None,
+        n_demand=(_taken(tightest) or None) if tightest else None,
         n_supply=tightest.n_given if tightest else None,
     )
 
 
+def _taken(line: HostLine) -> float:
+    return line.n_needed if line.n_firm is None else line.n_firm
+
+
 def _storage(stages: Sequence[Stage], demands: Sequence[DataDemand]) -> Need:
-    """Bytes a second that data is read at, against what its disks or their link let through."""
-    slow = [one for one in stages if one.name in (LINK, DISKS)]
+    """Bytes a second that data is read at, against what its disks let through."""
+    slow = [one for one in stages if one.name == DISKS]
     wanted = sum(one.bytes_per_s for one in demands) or None
     worst = max((one.load_ratio for one in slow), default=None)
     given = wanted / worst if wanted and worst else None

@@ -59,10 +59,10 @@ def _with_nics(case: ScaleCase, bytes_per_s: float) -> ScaleRequest:
 
 
 def spends(case: ScaleCase, time_s: Time) -> Iterator[Spend]:
-    """The next sum a month on accelerators, NICs or code, most speed first; needs a price."""
+    """The next sum a month on each resource or on code, most speed first; needs a price."""
     if not case.request.price_usd_per_h:
         return
-    found = [_accelerators(case, time_s), _nics(case, time_s), _code(case, time_s)]
+    found = (each(case, time_s) for each in (_accelerators, _nics, _storage, _code))
     yield from sorted(found, key=lambda one: -one.speed_gain_frac)
 
 
@@ -92,6 +92,16 @@ def _nics(case: ScaleCase, time_s: Time) -> Spend:
     request = _with_nics(case, case.nics_bytes_per_s + gbit * GBIT)
     gain = case.n / time_s(request, case.accelerator, case.n) / _speed(case, time_s) - 1.0
     return Spend(what="NICs", buys=f"{gbit:,.0f} Gbit/s per server", speed_gain_frac=gain)
+
+
+def _storage(case: ScaleCase, time_s: Time) -> Spend:
+    """Local NVMe at its usual price over three years: enough that data is always there."""
+    tb = BUDGET_USD * NICS_MONTHS / USUAL.prices.nvme_usd_per_tb.mid
+    waits = case.request.loader_samples_per_s is not None
+    buys = f"{tb:,.0f} TB of local NVMe" if waits else "nothing: no --loader-samples-per-s binds"
+    fed = replace(case.request, loader_samples_per_s=None)
+    gain = case.n / time_s(fed, case.accelerator, case.n) / _speed(case, time_s) - 1.0
+    return Spend(what="storage", buys=buys, speed_gain_frac=gain)
 
 
 def _code(case: ScaleCase, time_s: Time) -> Spend:

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from fakes.telemetry import Scene
-from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
-from gpuplan.pipeline.diagnose import diagnose
 from gpuplan.api import svg_png
-from gpuplan.domain.telemetry.diagnosis import BandEdges
+from gpuplan.domain.telemetry.diagnosis import BandEdges, DiagnoseRequest
+from gpuplan.pipeline.diagnose import diagnose
 from gpuplan.report.telemetry.pictures import BANDS, telemetry_pictures
 
 ENGINE = {"instance": "n1:8000"}

@@ -1,0 +1,102 @@
+"""The six needs of a workload, demand against supply: of a checked system, and of a plan."""
+
+from collections.abc import Iterator
+
+from gpuplan.domain.plan.answer import Answer, ChosenPlan
+from gpuplan.domain.sheet import Table
+from gpuplan.domain.system.check import Need, next_bottleneck
+from gpuplan.report.formats import three
+from gpuplan.report.table import table
+from gpuplan.units import GB
+
+BAR = 12  # cells of all that is there: a line of a terminal holds them
+ELSEWHERE = "gpuplan design and check tell"
+POWER = "site.power_kw"
+
+
+def needs_table(needs: tuple[Need, ...]) -> Table:
+    """Demand, supply and headroom of each; the balance score is the smallest headroom."""
+    tightest = next_bottleneck(needs)
+    columns = {
+        "need": lambda n: n.name + (" ← next bottleneck" if n is tightest else ""),
+        "what": lambda n: n.what,
+        ">demand": lambda n: "" if n.n_demand is None else amount(n.n_demand, n.unit),
+        ">supply": lambda n: "" if n.n_supply is None else amount(n.n_supply, n.unit),
+        ">headroom": lambda n: "unknown" if n.headroom_frac is None else f"{n.headroom_frac:.0%}",
+        "": _bar,
+    }
+    score = "unknown" if tightest is None else f"{tightest.headroom_frac or 0.0:.0%}"
+    return table(f"The six needs; balance score {score}", needs, columns)
+
+
+def _bar(need: Need) -> str:
+    """Demand as a share of supply; a bar that is full is short."""
+    if need.headroom_frac is None:
+        return ""
+    used = min(1.0, 1.0 - need.headroom_frac)
+    return "█" * round(BAR * used) + "░" * round(BAR * (1.0 - used))
+
+
+def amount(n: float, unit: str) -> str:
+    """A quantity with its unit; bytes in GB, shares in percent."""
+    if unit.startswith("bytes"):
+        return f"{n / GB:.2f} GB{unit.removeprefix('bytes')}"
+    if unit == "s":
+        return f"{three(n)} s"
+    return f"{n:.0%}" if unit == "share" else f"{n:,.0f} {unit}"
+
+
+def plan_needs(answer: Answer) -> tuple[Need, ...]:
+    """What a plan states of each need, its tightest workload first; nothing without a plan."""
+    plan = answer.plan
+    if plan is None:
+        return ()
+    return (
+        _tightest("compute", "share", _utilization(plan)),
+        _tightest("memory", "bytes", _memory(answer, plan)),
+        _tightest("speed", "s", _latency(plan)),
+        _tightest("storage", "bytes/s", iter(())),
+        _tightest("network", "bytes/s", _links(plan)),
+        _tightest("power", "W", _power(plan)),
+    )
+
+
+Row = tuple[str, float | None, float | None]  # what, demand, supply
+
+
+def _tightest(name: str, unit: str, rows: Iterator[Row]) -> Need:
+    needs = [Need(name=name, what=w, unit=unit, n_demand=d, n_supply=s) for w, d, s in rows]
+    unknown = Need(name=name, what=ELSEWHERE, unit=unit, n_demand=None, n_supply=None)
+    return next_bottleneck(tuple(needs)) or next(iter(needs), unknown)
+
+
+def _utilization(plan: ChosenPlan) -> Iterator[Row]:
+    for pool in plan.pools:
+        what = f"{pool.workload}: utilization at the peak, of what is safe"
+        yield what, pool.use.peak_frac, pool.use.safe_frac
+
+
+def _memory(answer: Answer, plan: ChosenPlan) -> Iterator[Row]:
+    """Of one accelerator; what weights and KV cache take of it is the answer of `gpuplan fit`."""
+    size = {(row.accelerator, row.precision): row.memory_bytes for row in answer.decision.trade}
+    for pool in plan.pools:
+        what = f"{pool.workload}: one accelerator; gpuplan fit tells the parts"
+        yield what, None, size.get((pool.accelerator, pool.precision))
+
+
+def _latency(plan: ChosenPlan) -> Iterator[Row]:
+    for one in plan.slo.promises:
+        reached = None if one.reached_s is None else one.reached_s.value
+        yield f"{one.workload}: {one.what} of its limit", reached, one.limit_s
+
+
+def _links(plan: ChosenPlan) -> Iterator[Row]:
+    for pool in plan.pools:
+        if pool.layout.network_bytes_per_s:
+            yield f"{pool.workload}: NICs of a server", None, pool.layout.network_bytes_per_s
+
+
+def _power(plan: ChosenPlan) -> Iterator[Row]:
+    drawn = plan.power_w.value if plan.power_w else None
+    share = next((one.used_frac for one in plan.limits if one.name == POWER), None)
+    yield "peak draw at the plug", drawn, drawn / share if drawn and share else None
