@@ -12,6 +12,7 @@ from gpuplan.domain.system.check import (
     SystemSurroundings,
     WorkCheck,
 )
+from gpuplan.report.needs import BAR
 from gpuplan.report.system.check import check_document, check_sheet
 
 
@@ -54,10 +55,10 @@ def test_the_score_is_the_least_headroom():
 
 def test_bars_show_demand_of_supply():
     bars = {row[0].split()[0]: row[-1] for row in rows()[1]}
-    assert bars["compute"].count("█") == 10
-    assert bars["storage"] == "█" * 20  # short: no more than full
+    assert bars["compute"].count("█") == BAR / 2
+    assert bars["storage"] == "█" * BAR  # short: no more than full
     assert bars["network"] == ""
-    assert bars["power"].count("█") == 18
+    assert bars["power"].count("█") == round(0.9 * BAR)
 
 
 def test_the_next_bottleneck_is_marked():
