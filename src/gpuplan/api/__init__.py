@@ -11,7 +11,7 @@ from gpuplan.domain.result import show_with
 from gpuplan.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gpuplan.api.measuring import calibrate, probe, replan_measured
+    from gpuplan.api.measuring import calibrate, probe
     from gpuplan.api.pages import (
         charts_html,
         charts_png,
@@ -23,27 +23,10 @@ if TYPE_CHECKING:
     from gpuplan.api.verbs import (
         catalog,
         check,
-        clients_load,
         diagnose,
-        diagnose_text,
         diff,
-        fit,
-        forecast,
         plan,
-        predict,
-        predict_network,
-        predict_training,
-        prepare_fleet,
-        replan,
-        roofline,
         scenario,
-        simulate,
-        simulate_curve,
-        simulate_fleet,
-        simulate_network,
-        survey,
-        top_frames,
-        trace_load,
         training_run,
         validate,
     )
@@ -62,10 +45,13 @@ if TYPE_CHECKING:
     from gpuplan.pipeline.catalog import overlay as catalog_overlay
     from gpuplan.pipeline.catalog import show_item as catalog_show
     from gpuplan.pipeline.design import design
-    from gpuplan.pipeline.diagnose import learn
+    from gpuplan.pipeline.diagnose import diagnose_text, learn
     from gpuplan.pipeline.plan import what_if
+    from gpuplan.pipeline.replan import replan_files as replan
+    from gpuplan.pipeline.replan import replan_measured
     from gpuplan.pipeline.saved import purchases, render, verify
     from gpuplan.pipeline.top import live_frame as top_live
+    from gpuplan.pipeline.top import recorded_frames as top_frames
     from gpuplan.pipeline.trace import trace_sheet
     from gpuplan.pipeline.update import update as catalog_update
     from gpuplan.pipeline.watch import look as watch_look
@@ -126,22 +112,33 @@ if TYPE_CHECKING:
     from gpuplan.studies.cluster.planning.relaxation import refuse_cluster
     from gpuplan.studies.cluster.simulate import rendered as cluster_files
     from gpuplan.studies.cluster.stream import simulate_jobs
+    from gpuplan.studies.fit import fit, survey
+    from gpuplan.studies.inference.configuration import predict
+    from gpuplan.studies.inference.roofline import roofline
     from gpuplan.studies.inference.variants import compare_precisions, rank
     from gpuplan.studies.measured.compare import compare_runs, refuse_regression
+    from gpuplan.studies.monitoring.outlook import outlook_of as forecast
     from gpuplan.studies.naming import read_known_scenario
+    from gpuplan.studies.networks.predict import predict_network
     from gpuplan.studies.planning.gate import refuse
     from gpuplan.studies.planning.inputs import description_of as describe
+    from gpuplan.studies.replay.autoscaled.run import simulate_autoscaled as simulate_fleet
+    from gpuplan.studies.replay.clients import clients_load
     from gpuplan.studies.replay.load import drawn_load
+    from gpuplan.studies.replay.load import traced_load as trace_load
     from gpuplan.studies.replay.marks import with_lengths, with_priorities, with_shared_prefix
-    from gpuplan.studies.replay.network import is_network
+    from gpuplan.studies.replay.network import is_network, simulate_network
     from gpuplan.studies.replay.planned import simulate_planned
-    from gpuplan.studies.replay.replicas import simulate_load, with_gaps
+    from gpuplan.studies.replay.replicas import prepared as prepare_fleet
+    from gpuplan.studies.replay.replicas import simulate, simulate_load, with_gaps
     from gpuplan.studies.replay.scenario import scenario_load, with_described
+    from gpuplan.studies.replay.sizes import fleet_curve as simulate_curve
     from gpuplan.studies.replay.stream import drawn_blocks
     from gpuplan.studies.replay.stream import streamed as simulate_stream
     from gpuplan.studies.replay.stream import traced_blocks as trace_blocks
     from gpuplan.studies.system_check.judge import refuse_system
     from gpuplan.studies.training.fit import training_fit
+    from gpuplan.studies.training.predict import predict_run as predict_training
     from gpuplan.studies.training.scaling import scale
     from gpuplan.studies.validation.report import predictions_csv
     from gpuplan.studies.validation.report import validate_file as predict_table

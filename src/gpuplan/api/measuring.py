@@ -9,9 +9,7 @@ from gpuplan.domain.requests.plan import PlanBasis, PlanRequest
 
 if TYPE_CHECKING:
     from gpuplan.domain.calibration.runs import CalibrationOutcome
-    from gpuplan.domain.plan.answer import Answer
     from gpuplan.domain.plan.probe import ProbeAdvice, ProbeRequest
-    from gpuplan.domain.telemetry.replan import ReplanRequest
 
 
 def calibrate(
@@ -25,16 +23,6 @@ def calibrate(
     if out is not None:
         write_calibration(outcome, out)
     return outcome
-
-
-def replan_measured(
-    plan_file: Path, request: "ReplanRequest | None" = None
-) -> "tuple[Answer, Answer]":
-    """A plan file beside the same plan by the calibration of the user's own runs."""
-    from gpuplan.domain.telemetry.replan import ReplanRequest
-    from gpuplan.pipeline.replan import replan_measured as verb
-
-    return verb(plan_file, request or ReplanRequest())
 
 
 def probe(

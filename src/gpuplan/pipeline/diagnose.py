@@ -55,9 +55,10 @@ def _diagnose_fleet(path: Path, asked: DiagnoseRequest) -> Diagnosis:
     return replace(found, assumptions=tuple(assumptions))
 
 
-def diagnose_text(text: str, asked: DiagnoseRequest) -> Diagnosis:
-    """What a pasted text says."""
-    return diagnose(refuse_empty(read_text(text, source="pasted text")), asked)
+def diagnose_text(text: str, request: DiagnoseRequest | None = None) -> Diagnosis:
+    """What a text says: a pasted table, a scrape."""
+    read = read_text(text, source="pasted text")
+    return diagnose(refuse_empty(read), request or DiagnoseRequest())
 
 
 def diagnose_server(access: ServerAccess, window: TimeWindow, asked: DiagnoseRequest) -> Diagnosis:

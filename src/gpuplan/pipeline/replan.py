@@ -26,9 +26,14 @@ from gpuplan.studies.drift.drift import drifts_of
 from gpuplan.studies.drift.judge import judged
 
 
-def replan_files(plan_file: Path, telemetry: Path | LiveSource, asked: ReplanRequest) -> Replanned:
-    """A plan file held against telemetry: a file, or a monitoring server."""
-    return replan(read_plan(plan_file), read_source(telemetry), asked)
+def replan_files(
+    plan_file: Path, telemetry: Path | LiveSource, request: ReplanRequest | None = None
+) -> Replanned:
+    """A plan held against what happened: drift, the new plan, and whether to move.
+
+    Telemetry is a file, or a monitoring server.
+    """
+    return replan(read_plan(plan_file), read_source(telemetry), request or ReplanRequest())
 
 
 def replan_measured(plan_file: Path, asked: ReplanRequest) -> tuple[Answer, Answer]:

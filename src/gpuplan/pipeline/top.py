@@ -13,8 +13,8 @@ from gpuplan.observe.read import read_telemetry
 from gpuplan.pipeline.diagnose import diagnose
 
 
-def recorded_frames(path: Path, n_frames: int) -> Iterator[TopFrame]:
-    """A recording, played; the last frame is its end."""
+def recorded_frames(path: Path, *, n_frames: int) -> Iterator[TopFrame]:
+    """A recording as frames for a screen; the last is its end."""
     telemetry = read_telemetry(path)
     if not telemetry.series:
         raise one(InputError, str(path), "telemetry", "holds no series", "give samples over time")

@@ -24,29 +24,30 @@ DEFAULT_CONTEXT_TOKENS = 8192
 
 
 def fit(
-    model_name: str,
-    accelerator_name: str,
-    request: FitRequest,
+    model: str,
+    on: str,
+    request: FitRequest | None = None,
     *,
     overlays: Sequence[Path] = (),
     store: Path | None = None,
 ) -> Fit:
-    """The answer for one model on one kind of accelerator."""
+    """Whether this model fits on this accelerator, and with what room to spare."""
+    request = request or FitRequest()
     catalog = with_overlays(read_catalog(), overlays)
-    model = model_named(model_name, store)
-    choice = find_accelerator(accelerator_name, catalog)
+    known = model_named(model, store)
+    choice = find_accelerator(on, catalog)
     deployment, assumed = _deployment(
-        model, choice.accelerator, request, n_given=choice.n_accelerators or 1
+        known, choice.accelerator, request, n_given=choice.n_accelerators or 1
     )
     problems = [
-        *layout_problems(model, deployment.storage, deployment.layout),
+        *layout_problems(known, deployment.storage, deployment.layout),
         *support_problems(choice.accelerator, deployment.storage, deployment.engine.name),
     ]
     if problems:
         raise InputError("fit", problems)
     answer = dataclasses.replace(
         measure(deployment),
-        assumptions=(*model.assumptions, *choice.assumptions, *assumed),
+        assumptions=(*known.assumptions, *choice.assumptions, *assumed),
         overrides=catalog.overrides,
     )
     if answer.fits:
@@ -57,19 +58,20 @@ def fit(
 
 
 def survey(
-    model_name: str,
-    request: FitRequest,
+    model: str,
+    request: FitRequest | None = None,
     *,
     overlays: Sequence[Path] = (),
     store: Path | None = None,
 ) -> Survey:
-    """Every accelerator that is sold: the fewest that fit, or why none do."""
+    """Where this model fits: of every accelerator on sale the fewest, or why none do."""
+    request = request or FitRequest()
     catalog = with_overlays(read_catalog(), overlays).on_sale()
-    model = model_named(model_name, store)
+    known = model_named(model, store)
     fits, refused = [], []
     assumed: list[Assumption] = []
     for accelerator in catalog.accelerators.values():
-        deployment, assumed = _deployment(model, accelerator, request, n_given=1)
+        deployment, assumed = _deployment(known, accelerator, request, n_given=1)
         unable = support_problems(accelerator, deployment.storage, deployment.engine.name)
         found = None if unable else fewest(deployment)
         if unable:
@@ -79,10 +81,10 @@ def survey(
         else:
             fits.append(found)
     return Survey(
-        model=model,
+        model=known,
         fits=tuple(fits),
         refused=tuple(refused),
-        assumptions=(*model.assumptions, *assumed),
+        assumptions=(*known.assumptions, *assumed),
         overrides=catalog.overrides,
     )
 

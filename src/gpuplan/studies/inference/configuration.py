@@ -54,19 +54,19 @@ NEEDS = {
 
 
 def predict(
-    model_name: str,
-    accelerator_name: str,
-    request: PredictRequest,
+    model: str,
+    on: str,
+    request: PredictRequest | None = None,
     *,
     overlays: Sequence[Path] = (),
     store: Path | None = None,
     calibration: Path | None = None,
 ) -> Prediction:
-    """One configuration: memory, throughput, latency and power, each with its range."""
+    """Throughput, latency, power and memory of one configuration, each with a range."""
     refitted = _refitted(calibration) if calibration else None
     catalog = with_overlays(read_catalog(), overlays)
-    choice = find_accelerator(accelerator_name, catalog)
-    setup, assumed = setup_of(model_named(model_name, store), choice, request)
+    choice = find_accelerator(on, catalog)
+    setup, assumed = setup_of(model_named(model, store), choice, request or PredictRequest())
     served = predict_inference(setup, calibration=refitted)
     context = max(1, int(setup.load.input_tokens + setup.load.output_tokens))
     memory = setup_memory(setup, context, max(1, round(served.n_running)))

@@ -21,17 +21,20 @@ DECODE_BATCHES = (1, 8, 32, 128, 512)
 
 
 def roofline(
-    model_name: str,
-    accelerator_name: str,
-    request: PredictRequest,
+    model: str,
+    on: str,
+    request: PredictRequest | None = None,
     *,
     overlays: Sequence[Path] = (),
     store: Path | None = None,
 ) -> Roofline:
-    """Prefill of one prompt, and decoding at batches from one up to what was asked."""
+    """Where prefill and decode sit under the roofline, and what limits each.
+
+    Prefill of one prompt, and decoding at batches from one up to what was asked.
+    """
     catalog = with_overlays(read_catalog(), overlays)
-    choice = find_accelerator(accelerator_name, catalog)
-    setup, assumed = setup_of(model_named(model_name, store), choice, request)
+    choice = find_accelerator(on, catalog)
+    setup, assumed = setup_of(model_named(model, store), choice, request or PredictRequest())
     return Roofline(
         setup=setup,
         points=tuple(_points(setup)),

@@ -26,9 +26,9 @@ ALIKE = 0.005  # a month: growths closer than this are one row
 SPREAD = 0.5  # of the growth that the user names, up and down, where nothing else is known
 
 
-def outlook_of(source: Path | LiveSource, asked: ForecastRequest) -> Outlook:
-    """What a file of telemetry, or a monitoring server, says of the time to come."""
-    return outlook(read_source(source), asked)
+def outlook_of(source: Path | LiveSource, request: ForecastRequest | None = None) -> Outlook:
+    """Demand ahead with its range and record, and when to order; of a file or a server."""
+    return outlook(read_source(source), request or ForecastRequest())
 
 
 def outlook(telemetry: Telemetry, asked: ForecastRequest) -> Outlook:

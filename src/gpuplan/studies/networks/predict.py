@@ -57,11 +57,12 @@ STACKS: dict[NetworkKind, str] = {
 
 
 def predict_network(
-    name: str, accelerator_name: str, request: NetworkRequest, *, overlays: Sequence[Path] = ()
+    name: str, on: str, request: NetworkRequest | None = None, *, overlays: Sequence[Path] = ()
 ) -> NetworkForecast:
-    """Time of one batch on one accelerator, with its range."""
+    """Time of a batch of a network that is no language model, with its range."""
+    request = request or NetworkRequest()
     catalog = with_overlays(read_catalog(), overlays)
-    choice = find_accelerator(accelerator_name, catalog)
+    choice = find_accelerator(on, catalog)
     card, told = choice.accelerator, list(choice.assumptions)
     images = vision_named(name)
     model = None if images else _model(name)

@@ -25,15 +25,15 @@ def clients_load(
     *,
     query: TraceQuery | None = None,
     duration_s: float | None = None,
-    scale_factor: float = 1.0,
+    scale: float = 1.0,
     seed: int = 0,
 ) -> LoadSource:
-    """A stretch of the mix; same folder and seed, same requests."""
+    """Requests drawn from recorded clients: a folder as ServeGen publishes them."""
     where = dict(query.where) if query is not None else {}
     read = _read(folder, where)
     start_s, lasts_s = _start_s(where), DEFAULT_S if duration_s is None else duration_s
     requests, _ = mix_requests(
-        read.mix, start_s=start_s, duration_s=lasts_s, factor=scale_factor, seed=seed
+        read.mix, start_s=start_s, duration_s=lasts_s, factor=scale, seed=seed
     )
     told = (*read.told, "requests are drawn: clients were recorded, not what they asked")
     assumed = []

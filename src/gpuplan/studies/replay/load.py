@@ -36,14 +36,14 @@ class Settled(NamedTuple):
 
 
 def traced_load(
-    path: Path, *, query: TraceQuery | None = None, scale_factor: float = 1.0, seed: int = 0
+    path: Path, *, query: TraceQuery | None = None, scale: float = 1.0, seed: int = 0
 ) -> LoadSource:
-    """The requests of a file; scaled by superposing shifted copies, so that bursts stay."""
+    """Requests of a trace file; scaled by superposing shifted copies, so that bursts stay."""
     read = read_trace(path, query)
     requests, blocks, assumed = read.requests, read.blocks, []
-    if scale_factor != 1.0:
-        more = scaled_rows(requests, scale_factor, seed=seed)
-        assumed.append(_scaling(scale_factor, requests.arrive_s, more.requests.arrive_s))
+    if scale != 1.0:
+        more = scaled_rows(requests, scale, seed=seed)
+        assumed.append(_scaling(scale, requests.arrive_s, more.requests.arrive_s))
         requests = more.requests
         if blocks is not None:
             blocks = scaled_blocks(blocks, more)

@@ -40,35 +40,38 @@ def is_network(name: str) -> bool:
 
 
 def simulate_network(
-    name: str,
-    accelerator_name: str,
+    network: str,
+    on: str,
     load: LoadSource,
+    request: SimulateRequest,
     *,
-    asked: SimulateRequest,
     overlays: Sequence[Path] = (),
 ) -> NetworkSimulation:
-    """Every request is one sample; its tokens, where it has any, are the length of a text."""
-    policy = asked.scheduler.batching if asked.scheduler else None
+    """A load replayed against servers of a network that is no language model.
+
+    Every request is one sample; its tokens, where it has any, are the length of a text.
+    """
+    policy = request.scheduler.batching if request.scheduler else None
     if policy is None or not 1 <= policy.max_batch <= MOST_SIZES:
         what = "no batches" if policy is None else f"got {policy.max_batch}"
         fix = f"use --batching dynamic with --max-batch-size from 1 to {MOST_SIZES:,}"
         raise one(InputError, "simulate", "--max-batch-size", what, fix)
     if len(load.requests) == 0:
         raise one(InputError, "simulate", "trace", "holds no request", "give at least one")
-    request = _request(load.requests, asked)
+    sample = _request(load.requests, request)
     forecasts = [
-        predict_network(name, accelerator_name, replace(request, batch=size), overlays=overlays)
+        predict_network(network, on, replace(sample, batch=size), overlays=overlays)
         for size in range(1, policy.max_batch + 1)
     ]
     servers = BatchServers(
         policy=policy,
-        table=_table(forecasts, request.precision),
-        n_engines=asked.n_replicas,
-        router=asked.router if asked.n_replicas > 1 else "round_robin",
-        seed=asked.seed,
+        table=_table(forecasts, sample.precision),
+        n_engines=request.n_replicas,
+        router=request.router if request.n_replicas > 1 else "round_robin",
+        seed=request.seed,
     )
-    found = _replayed(load, servers, forecasts[-1], asked)
-    return _held(found, asked) if found.statistics.is_overloaded else found
+    found = _replayed(load, servers, forecasts[-1], request)
+    return _held(found, request) if found.statistics.is_overloaded else found
 
 
 def _held(found: NetworkSimulation, asked: SimulateRequest) -> NetworkSimulation:

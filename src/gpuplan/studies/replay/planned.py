@@ -58,7 +58,7 @@ def simulate_planned(
     taken = replace(taken, assumptions=(*taken.assumptions, *_said(pool, n, n_serving)))
     accelerator, n_each = pool.accelerator, pool.layout.spread.engine.n_accelerators
     on = f"{n_each}x{accelerator}" if n_each > 1 else accelerator
-    ready = prepared(model, on, taken.requests, asked=asked, overlays=overlays, store=store)
+    ready = prepared(model, on, taken.requests, asked, overlays=overlays, store=store)
     return simulate_load(ready, taken, asked)
 
 

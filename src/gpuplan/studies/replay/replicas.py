@@ -57,27 +57,33 @@ Told = Callable[[int], None]
 
 
 def simulate(
-    model_name: str,
-    accelerator_name: str,
-    requests: Requests,
+    model: str,
+    on: str,
+    requests: Requests | LoadSource,
+    request: SimulateRequest | None = None,
     *,
-    asked: SimulateRequest,
     overlays: Sequence[Path] = (),
     store: Path | None = None,
 ) -> Simulation:
-    """Replay the requests against the fleet; same input, same answer."""
-    ready = prepared(
-        model_name, accelerator_name, requests, asked=asked, overlays=overlays, store=store
-    )
+    """Requests replayed against a fleet: every request's times and what they say.
+
+    Requests come from `read_trace(path).requests` or from `drawn_load(DrawnLoad(…))`; same input,
+    same answer.
+    """
+    asked = request or SimulateRequest()
+    if isinstance(requests, LoadSource):
+        ready = prepared(model, on, requests.requests, asked, overlays=overlays, store=store)
+        return simulate_load(ready, requests, asked)
+    ready = prepared(model, on, requests, asked, overlays=overlays, store=store)
     return replayed(ready, requests, asked)
 
 
 def prepared(
-    model_name: str,
-    accelerator_name: str,
+    model: str,
+    on: str,
     requests: Requests,
-    *,
     asked: SimulateRequest,
+    *,
     overlays: Sequence[Path] = (),
     store: Path | None = None,
 ) -> PreparedFleet:
@@ -88,9 +94,9 @@ def prepared(
         raise one(InputError, "simulate", "trace", "holds no request", "give at least one")
     catalog = with_overlays(read_catalog(), overlays)
     replica = _scheduler(asked).replica or ReplicaRequest()
-    choice = share_of(find_accelerator(accelerator_name, catalog), catalog, replica.share)
+    choice = share_of(find_accelerator(on, catalog), catalog, replica.share)
     request = _predicted(asked, replica, requests)
-    setup, assumed = setup_of(model_named(model_name, store), choice, request)
+    setup, assumed = setup_of(model_named(model, store), choice, request)
     assumed += unused_accelerators(choice, setup.layout)
     settings = _settings(setup.settings, _scheduler(asked))
     load = _with_cached(setup.load, replica.cached_input_frac)

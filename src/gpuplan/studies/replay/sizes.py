@@ -111,20 +111,22 @@ def smallest(run: Callable[[int], FleetTried], slo: SloTargets, *, n_given: int)
 def fleet_curve(
     ready: PreparedFleet,
     requests: Requests,
-    asked: CurveRequest,
+    curve: CurveRequest,
     *,
-    run: SimulateRequest | None = None,
+    request: SimulateRequest | None = None,
     blocks: PrefixBlocks | None = None,
     told: Told | None = None,
 ) -> FleetSizeCurve:
-    """Precision and recall of every size, and the size whose F is greatest."""
-    _check(asked)
-    run = run or SimulateRequest()
-    stream = _stream(ready, requests, run.router, run.slo or SloTargets())._replace(blocks=blocks)
-    sizes = sorted(set(asked.sizes))
-    points = tuple(map_cases(tried, sizes, shared=stream, n_workers=asked.n_workers, told=told))
+    """Precision and recall over the size of the fleet, and the size whose F is greatest."""
+    _check(curve)
+    request = request or SimulateRequest()
+    stream = _stream(ready, requests, request.router, request.slo or SloTargets())._replace(
+        blocks=blocks
+    )
+    sizes = sorted(set(curve.sizes))
+    points = tuple(map_cases(tried, sizes, shared=stream, n_workers=curve.n_workers, told=told))
     each_s = _useful_s(points, len(requests))
-    beta = sqrt(asked.delay_usd_per_request / (asked.waste_usd_per_accelerator_s * each_s))
+    beta = sqrt(curve.delay_usd_per_request / (curve.waste_usd_per_accelerator_s * each_s))
     useful_s = [each_s * (len(requests) - point.n_late) for point in points]
     precision = tuple(u / p.paid_accelerator_s for u, p in zip(useful_s, points, strict=True))
     f_frac = tuple(
@@ -135,14 +137,14 @@ def fleet_curve(
         setup=ready.setup,
         slo=stream.slo,
         points=points,
-        waste_usd_per_accelerator_s=asked.waste_usd_per_accelerator_s,
-        delay_usd_per_request=asked.delay_usd_per_request,
+        waste_usd_per_accelerator_s=curve.waste_usd_per_accelerator_s,
+        delay_usd_per_request=curve.delay_usd_per_request,
         useful_accelerator_s_per_request=each_s,
         precision_frac=precision,
         beta_ratio=beta,
         f_frac=f_frac,
         cost_usd=tuple(
-            _cost_usd(point, u, asked) for u, point in zip(useful_s, points, strict=True)
+            _cost_usd(point, u, curve) for u, point in zip(useful_s, points, strict=True)
         ),
         best=max(range(len(points)), key=lambda k: (f_frac[k], -points[k].n_replicas)),
         assumptions=(*ready.assumptions, _free(stream.slo))

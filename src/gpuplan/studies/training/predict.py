@@ -44,7 +44,10 @@ def predict_training(
 
 
 def predict_run(run: TrainingRun, *, model: Model | None = None) -> RunForecast:
-    """The step with its range, its memory, the useful share of the clock, and the whole run."""
+    """Step time, throughput, MFU, memory and length of a training run, with ranges.
+
+    `training_run` builds the run from keywords.
+    """
     columns, assumed = with_usual(dict(run.columns))
     case = case_of(TrainingRow(columns), read_catalog(), model=model)
     found = case.configuration

@@ -34,7 +34,7 @@ def chat(n: int = 300, rate: float = 5.0) -> Requests:
 def ready(requests: Requests, *, tp: int = 1, **scheduler: object):
     plain = {"caches_prefixes": False} | scheduler
     asked = SimulateRequest(tp=tp, n_replicas=2, scheduler=EngineRequest(**plain))  # type: ignore[arg-type]
-    return prepared("Llama-3.1-8B", "H100", requests, asked=asked)
+    return prepared("Llama-3.1-8B", "H100", requests, asked)
 
 
 def test_stages_share_one_scheduler():
@@ -93,16 +93,16 @@ def test_adapters_cost_time_and_cache():
 
 def test_experts_are_dealt_to_the_devices_of_a_replica():
     asked = SimulateRequest(scheduler=EngineRequest(replica=ReplicaRequest(dp=8, ep=8)))
-    found = prepared("DeepSeek-V3", "8xH200", chat(), asked=asked)
+    found = prepared("DeepSeek-V3", "8xH200", chat(), asked)
     assert (found.setup.layout.ep, found.setup.layout.n_accelerators) == (8, 8)
     alone = replace(asked, scheduler=EngineRequest(replica=ReplicaRequest(dp=8)))
     with pytest.raises(InputError, match="leave no room"):
-        prepared("DeepSeek-V3", "8xH200", chat(), asked=alone)
+        prepared("DeepSeek-V3", "8xH200", chat(), alone)
 
 
 def test_accelerators_that_are_named_and_not_used_are_told():
     part, whole = (
-        prepared("Llama-3.1-8B", name, chat(), asked=SimulateRequest(tp=2)).assumptions
+        prepared("Llama-3.1-8B", name, chat(), SimulateRequest(tp=2)).assumptions
         for name in ("8xH100", "2xH100")
     )
     told = {a.what: a.value for a in part}
@@ -132,7 +132,7 @@ def test_a_router_that_knows_conversations_finds_what_was_said(router: str):
 def test_a_router_that_finds_nothing_to_know_is_told(router: str):
     requests = requests_of(np.arange(30) * 0.1, np.full(30, 100), np.full(30, 10))
     asked = SimulateRequest(n_replicas=2, router=router)
-    found = prepared("Llama-3.1-8B", "H100", requests, asked=asked)
+    found = prepared("Llama-3.1-8B", "H100", requests, asked)
     told = {a.what: a.value for a in found.assumptions}
     assert told[f"router {router}"] == "as least_outstanding"
 

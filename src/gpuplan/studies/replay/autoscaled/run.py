@@ -55,56 +55,56 @@ Served = tuple[str | None, str]  # model and accelerator of pools that name none
 
 
 def simulate_autoscaled(
-    path: Path,
-    served: Served,
-    taken: LoadSource,
+    fleet: Path,
+    load: LoadSource,
+    request: SimulateRequest,
     *,
-    asked: SimulateRequest,
+    served: Served,
     overlays: Sequence[Path] = (),
     store: Path | None = None,
 ) -> FleetSimulation:
-    """A load against the fleet of a file; same input, same answer."""
-    written = read_fleet(path)
-    _check_loop(written, taken)
+    """A load replayed against the fleet of a file: pools, autoscaling, failures, clients."""
+    written = read_fleet(fleet)
+    _check_loop(written, load)
     ready = [
-        _prepared(pool, served, taken.requests, asked=asked, overlays=overlays, store=store)
+        _prepared(pool, served, load.requests, asked=request, overlays=overlays, store=store)
         for pool in written.pools
     ]
-    fleet, assumed = _fleet(written, ready, asked.seed)
+    elastic, assumed = _fleet(written, ready, request.seed)
     n_accelerators = tuple(engine.setup.layout.n_accelerators for engine in ready)
-    found, wall_s = _run(fleet, taken, written, asked)
+    found, wall_s = _run(elastic, load, written, request)
     found = weighed(found, n_accelerators)
-    lost = unknowing(written.router.rule, taken.requests, "router: rule")
+    lost = unknowing(written.router.rule, load.requests, "router: rule")
     told = (*lost, *_distinct(written, ready))
-    assumptions = (*taken.assumptions, *written.assumptions, *assumed, *told)
+    assumptions = (*load.assumptions, *written.assumptions, *assumed, *told)
     outcome = replace(found.outcome, assumptions=assumptions)
-    statistics = judged(outcome, asked)
-    first = replace(ready[0].fleet, n_engines=found.outcome.n_engines, router=fleet.router.rule)
+    statistics = judged(outcome, request)
+    first = replace(ready[0].fleet, n_engines=found.outcome.n_engines, router=elastic.router.rule)
     simulation = Simulation(
         setup=ready[0].setup,
         fleet=first,
         outcome=outcome,
         statistics=statistics,
-        slo=asked.slo or SloTargets(),
+        slo=request.slo or SloTargets(),
         wall_s=wall_s,
         flow=flow_of(outcome),
         power=fleet_power([engine.setup for engine in ready], found),
-        classes=_classes(outcome, statistics, written, asked),
+        classes=_classes(outcome, statistics, written, request),
         load=summary(outcome.requests),
     )
     is_away = _turns_away(found, simulation.slo)
-    if (statistics.is_overloaded or is_away) and taken.loop is None:
+    if (statistics.is_overloaded or is_away) and load.loop is None:
         held = smallest_autoscaled(
-            fleet,
-            lambda larger: _run(larger, taken, written, asked)[0],
-            slo=asked.slo,
+            elastic,
+            lambda larger: _run(larger, load, written, request)[0],
+            slo=request.slo,
             n_accelerators=n_accelerators,
             serves=is_away,
         )
         simulation = replace(simulation, holding=held)
     return FleetSimulation(
         simulation=simulation,
-        fleet=fleet,
+        fleet=elastic,
         found=replace(found, outcome=outcome),
         n_accelerators=n_accelerators,
     )
@@ -127,7 +127,7 @@ def _prepared(
     known = typed.replica.calibration if typed.replica else None
     scheduler = replace(typed, replica=replace(pool.replica, calibration=known))
     wanted = replace(asked, n_replicas=1, scheduler=scheduler)
-    return prepared(model, on, requests, asked=wanted, overlays=overlays, store=store)
+    return prepared(model, on, requests, wanted, overlays=overlays, store=store)
 
 
 def _distinct(written: FleetRequest, ready: Sequence[PreparedFleet]) -> tuple[Assumption, ...]:
