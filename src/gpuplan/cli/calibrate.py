@@ -21,6 +21,7 @@ from gpuplan.cli.options import (
     arg,
     model_in,
     opt,
+    option,
 )
 from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver, emit
 
@@ -57,25 +58,17 @@ class CalibrateOptions(NamedTuple):
         str | None, accelerators_in(MODEL, "Accelerators of the whole system, e.g. 8xH100.")
     ] = None
     tp: Tp = None
-    pp: Annotated[int | None, opt(MODEL, "Pipeline-parallel size (number of stages).", min=1)] = (
-        None
-    )
-    precision: Annotated[str | None, opt(MODEL, "Weight precision: bf16, fp8, int4, q4_k_m …")] = (
-        None
-    )
+    pp: int | None = option(MODEL, "Pipeline-parallel size (number of stages).", min=1)
+    precision: str | None = option(MODEL, "Weight precision: bf16, fp8, int4, q4_k_m …")
     kv_precision: KvPrecision = None
-    engine: Annotated[str | None, opt(ENGINE, "Serving engine, e.g. vllm.")] = None
-    engine_version: Annotated[str | None, opt(ENGINE, "Engine version, e.g. 0.11.")] = None
-    regime: Annotated[
-        str | None, opt(LOAD, "Kind of load: fixed_concurrency, poisson, max_load …")
-    ] = None
+    engine: str | None = option(ENGINE, "Serving engine, e.g. vllm.")
+    engine_version: str | None = option(ENGINE, "Engine version, e.g. 0.11.")
+    regime: str | None = option(LOAD, "Kind of load: fixed_concurrency, poisson, max_load …")
     concurrency: Concurrency = None
     rate: Rate = None
     input_tokens: InputTokens = None
     output_tokens: OutputTokens = None
-    out: Annotated[
-        Path | None, opt(OUTPUT, "Calibration file to write, for `predict --calibration`.")
-    ] = None
+    out: Path | None = option(OUTPUT, "Calibration file to write, for `predict --calibration`.")
     output: Output = Form.TABLE
     as_json: Json = False
 

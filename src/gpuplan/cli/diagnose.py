@@ -19,6 +19,7 @@ from gpuplan.cli.options import (
     accelerators_in,
     arg,
     opt,
+    option,
 )
 from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver, emit
 from gpuplan.cli.watch import HttpHeaders, Matcher, server_access
@@ -64,7 +65,7 @@ class DiagnoseOptions(NamedTuple):
     source: Source
     on: On = None
     devices: Pool = None
-    model: Annotated[str | None, opt(MODEL, "Model that is served, for MFU and MBU.")] = None
+    model: str | None = option(MODEL, "Model that is served, for MFU and MBU.")
     usd_per_h: UsdPerH = None
     slo_ttft_ms: Ttft = None
     beta: Beta = 1.0
@@ -73,20 +74,17 @@ class DiagnoseOptions(NamedTuple):
     step_s: Step = 30.0
     matcher: Matcher = ""
     header: HttpHeaders = None
-    ca_file: Annotated[str, opt(SERVER, "CA certificate file to trust (PEM).", "--ca-file")] = ""
-    cert_file: Annotated[str, opt(SERVER, "Client certificate file (PEM).", "--cert-file")] = ""
-    key_file: Annotated[str, opt(SERVER, "Client key file (PEM).", "--key-file")] = ""
-    reclaim: Annotated[
-        Path | None, opt(OUTPUT, "Dry-run patches for idle pods to write (YAML).", "--reclaim")
-    ] = None
-    chart: Annotated[
-        str | None,
-        opt(
-            OUTPUT,
-            "Heat-map by team, node, GPU and time, throughput against demand: "
-            "- for the terminal, FILE.svg, .html, .png or .txt.",
-        ),
-    ] = None
+    ca_file: str = option(SERVER, "CA certificate file to trust (PEM).", "--ca-file", default="")
+    cert_file: str = option(SERVER, "Client certificate file (PEM).", "--cert-file", default="")
+    key_file: str = option(SERVER, "Client key file (PEM).", "--key-file", default="")
+    reclaim: Path | None = option(
+        OUTPUT, "Dry-run patches for idle pods to write (YAML).", "--reclaim"
+    )
+    chart: str | None = option(
+        OUTPUT,
+        "Heat-map by team, node, GPU and time, throughput against demand: "
+        "- for the terminal, FILE.svg, .html, .png or .txt.",
+    )
     output: Output = Form.TABLE
     as_json: Json = False
 
@@ -101,19 +99,17 @@ class ScoreOptions(NamedTuple):
     slo_ttft_ms: Ttft = None
     beta: Beta = 1.0
     bands: Bands = None
-    min_precision: Annotated[
-        Share, opt(LIMITS, "Minimum precision (useful share of paid GPU time).", min=0, max=1)
-    ] = None
-    min_recall: Annotated[
-        Share, opt(LIMITS, "Minimum recall (share of work done within SLO).", min=0, max=1)
-    ] = None
-    max_peak_utilization: Annotated[
-        Share, opt(LIMITS, "Maximum utilization in the peak minute, 0 to 1.", min=0, max=1)
-    ] = None
-    min_mean_utilization: Annotated[
-        Share, opt(LIMITS, "Minimum mean utilization, 0 to 1.", min=0, max=1)
-    ] = None
-    max_waste: Annotated[Share, opt(LIMITS, "Maximum waste, USD per month.")] = None
+    min_precision: Share = option(
+        LIMITS, "Minimum precision (useful share of paid GPU time).", min=0, max=1
+    )
+    min_recall: Share = option(
+        LIMITS, "Minimum recall (share of work done within SLO).", min=0, max=1
+    )
+    max_peak_utilization: Share = option(
+        LIMITS, "Maximum utilization in the peak minute, 0 to 1.", min=0, max=1
+    )
+    min_mean_utilization: Share = option(LIMITS, "Minimum mean utilization, 0 to 1.", min=0, max=1)
+    max_waste: Share = option(LIMITS, "Maximum waste, USD per month.")
     fail_on: FailOn = None
     hours: Hours = 1.0
     step_s: Step = 30.0

@@ -19,6 +19,7 @@ from gpuplan.cli.options import (
     Store,
     arg,
     opt,
+    option,
     user_store,
 )
 from gpuplan.cli.output import Form, busy, chosen, emit, write_whole
@@ -28,13 +29,13 @@ class ProbeOptions(NamedTuple):
     """Options of the command, in the order of its help."""
 
     file: Annotated[Path, arg("Plan file, written by `gpuplan plan … --out plan.yaml`.")]
-    runs: Annotated[int, opt(ANALYSIS, "Maximum number of runs to propose.", min=1, max=3)] = 3
-    months: Annotated[
-        float, opt(ANALYSIS, "Months that the decision stands.", min=0.1, max=120)
-    ] = 12.0
-    budget_usd: Annotated[
-        float | None, opt(ANALYSIS, "Maximum cost of all runs, USD.", "--budget-usd", min=0)
-    ] = None
+    runs: int = option(ANALYSIS, "Maximum number of runs to propose.", default=3, min=1, max=3)
+    months: float = option(
+        ANALYSIS, "Months that the decision stands.", default=12.0, min=0.1, max=120
+    )
+    budget_usd: float | None = option(
+        ANALYSIS, "Maximum cost of all runs, USD.", "--budget-usd", min=0
+    )
     overlay: Overlay = None
     store: Store = None
     calibration: Calibration = None

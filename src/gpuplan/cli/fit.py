@@ -31,7 +31,7 @@ from gpuplan.cli.options import (
     TrainingTp,
     VirtualStages,
     accelerators_in,
-    opt,
+    option,
     user_store,
 )
 from gpuplan.cli.output import Form, chosen, emit
@@ -57,40 +57,32 @@ class FitOptions(NamedTuple):
     pp: Pp = 1
     dp: Dp = 1
     ep: Ep = 1
-    context: Annotated[
-        int | None,
-        opt(LOAD, "Context length in tokens, prompt and output (vLLM's max_model_len).", min=1),
-    ] = None
-    concurrency: Annotated[
-        int, opt(LOAD, "Concurrent sequences whose KV cache must fit.", min=1)
-    ] = 1
-    gpu_memory_utilization: Annotated[
-        float | None,
-        opt(
-            ENGINE,
-            "Share of GPU memory for the engine (vLLM's gpu_memory_utilization).",
-            min=0.01,
-            max=1.0,
-        ),
-    ] = None
-    engine_version: Annotated[str | None, opt(ENGINE, "vLLM version whose memory rules apply.")] = (
-        None
+    context: int | None = option(
+        LOAD, "Context length in tokens, prompt and output (vLLM's max_model_len).", min=1
     )
+    concurrency: int = option(
+        LOAD, "Concurrent sequences whose KV cache must fit.", default=1, min=1
+    )
+    gpu_memory_utilization: float | None = option(
+        ENGINE,
+        "Share of GPU memory for the engine (vLLM's gpu_memory_utilization).",
+        min=0.01,
+        max=1.0,
+    )
+    engine_version: str | None = option(ENGINE, "vLLM version whose memory rules apply.")
     max_num_seqs: MaxSeqs = None
-    max_loras: Annotated[
-        int, opt(ENGINE, "LoRA adapters in GPU memory at once (vLLM's max_loras).", min=0)
-    ] = 0
-    max_lora_rank: Annotated[
-        int, opt(ENGINE, "Largest LoRA rank (vLLM's max_lora_rank).", min=1)
-    ] = 16
-    rank: Annotated[
-        bool,
-        opt(
-            MODEL,
-            "Rank several accelerators (--on H100,L40S,L4) and name the deciding specification.",
-            "--rank",
-        ),
-    ] = False
+    max_loras: int = option(
+        ENGINE, "LoRA adapters in GPU memory at once (vLLM's max_loras).", default=0, min=0
+    )
+    max_lora_rank: int = option(
+        ENGINE, "Largest LoRA rank (vLLM's max_lora_rank).", default=16, min=1
+    )
+    rank: bool = option(
+        MODEL,
+        "Rank several accelerators (--on H100,L40S,L4) and name the deciding specification.",
+        "--rank",
+        default=False,
+    )
     overlay: Overlay = None
     strict: Strict = False
     output: Output = Form.TABLE
@@ -193,31 +185,23 @@ class FitTrainingOptions(NamedTuple):
     vp: VirtualStages = None
     cp: Cp = 1
     ep: Ep = 1
-    task: Annotated[str, opt(TRAINING, "Kind of training: full, lora, qlora or pretrain.")] = "full"
+    task: str = option(TRAINING, "Kind of training: full, lora, qlora or pretrain.", default="full")
     sequence: Sequence = 2048
     micro_batch: MicroBatch = 1
-    global_batch: Annotated[
-        int | None,
-        opt(TRAINING, "Global batch size per step, samples; one micro-batch by default.", min=1),
-    ] = None
+    global_batch: int | None = option(
+        TRAINING, "Global batch size per step, samples; one micro-batch by default.", min=1
+    )
     devices_per_node: DevicesPerNode = None
-    sharding: Annotated[
-        str | None,
-        opt(
-            TRAINING,
-            "Sharding of the model states: none, zero1, zero2, zero3, fsdp or hsdp (hybrid, "
-            "inside servers); fsdp by default on several devices.",
-        ),
-    ] = None
-    recompute: Annotated[
-        str | None, opt(TRAINING, "Activation recomputation: none, selective or full.")
-    ] = None
-    optimizer: Annotated[
-        str | None, opt(TRAINING, "Optimizer whose states count: adamw, adamw-8bit, adafactor, sgd")
-    ] = None
-    framework: Annotated[
-        str | None, opt(TRAINING, "Framework whose defaults apply, e.g. megatron.")
-    ] = None
+    sharding: str | None = option(
+        TRAINING,
+        "Sharding of the model states: none, zero1, zero2, zero3, fsdp or hsdp (hybrid, "
+        "inside servers); fsdp by default on several devices.",
+    )
+    recompute: str | None = option(TRAINING, "Activation recomputation: none, selective or full.")
+    optimizer: str | None = option(
+        TRAINING, "Optimizer whose states count: adamw, adamw-8bit, adafactor, sgd"
+    )
+    framework: str | None = option(TRAINING, "Framework whose defaults apply, e.g. megatron.")
     lora_rank: TrainingLoraRank = 16
     overlay: Overlay = None
     strict: Strict = False

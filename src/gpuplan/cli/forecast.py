@@ -19,6 +19,7 @@ from gpuplan.cli.options import (
     Seed,
     arg,
     opt,
+    option,
 )
 from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver, emit
 from gpuplan.cli.watch import telemetry_source
@@ -34,18 +35,17 @@ class EtaOptions(NamedTuple):
 
     cluster: Annotated[Path, arg("Cluster file: nodes, teams, policy.")]
     jobs: Annotated[Path, opt(LOAD, "Job trace up to now, with what runs and waits.", "--jobs")]
-    gpus: Annotated[int, opt(LOAD, "GPUs that the job asks for.", min=1)] = 1
-    hours: Annotated[float, opt(LOAD, "Duration of the job in hours.", min=0.001)] = 1.0
-    team: Annotated[str | None, opt(LOAD, "Team of the job; the trace's first by default.")] = None
-    on: Annotated[str | None, opt(LOAD, "GPU type; any by default.", "--on")] = None
-    priority: Annotated[int, opt(LOAD, "Priority of the job.")] = 0
-    at_h: Annotated[
-        float | None,
-        opt(LOAD, "Hour of submission on the trace's clock; its last by default.", "--at-h", min=0),
-    ] = None
-    record: Annotated[
-        int, opt(ANALYSIS, "Recent jobs that the range is taken from.", min=2, max=1000)
-    ] = 100
+    gpus: int = option(LOAD, "GPUs that the job asks for.", default=1, min=1)
+    hours: float = option(LOAD, "Duration of the job in hours.", default=1.0, min=0.001)
+    team: str | None = option(LOAD, "Team of the job; the trace's first by default.")
+    on: str | None = option(LOAD, "GPU type; any by default.", "--on")
+    priority: int = option(LOAD, "Priority of the job.", default=0)
+    at_h: float | None = option(
+        LOAD, "Hour of submission on the trace's clock; its last by default.", "--at-h", min=0
+    )
+    record: int = option(
+        ANALYSIS, "Recent jobs that the range is taken from.", default=100, min=2, max=1000
+    )
     seed: Seed = 0
     output: Output = Form.TABLE
     as_json: Json = False
@@ -67,61 +67,42 @@ class ForecastOptions(NamedTuple):
         str,
         arg("Telemetry file that `gpuplan diagnose` reads, or a Prometheus server's URL."),
     ]
-    devices: Annotated[int | None, opt(FLEET, "Number of accelerators in the fleet.", min=1)] = None
-    capacity: Annotated[float | None, opt(FLEET, "Capacity of the fleet in the metric's unit.")] = (
-        None
+    devices: int | None = option(FLEET, "Number of accelerators in the fleet.", min=1)
+    capacity: float | None = option(FLEET, "Capacity of the fleet in the metric's unit.")
+    trigger: float = option(
+        FLEET, "Peak utilization at which to order, 0 to 1.", default=0.85, min=0.01, max=1
     )
-    trigger: Annotated[
-        float,
-        opt(FLEET, "Peak utilization at which to order, 0 to 1.", min=0.01, max=1),
-    ] = 0.85
-    target: Annotated[
-        float, opt(FLEET, "Target utilization of new capacity, 0 to 1.", min=0.01, max=1)
-    ] = 0.80
-    lead_weeks: Annotated[
-        float | None, opt(FLEET, "Lead time from order to service, weeks.", "--lead-weeks", **WEEKS)
-    ] = None
-    lead_weeks_high: Annotated[
-        float | None,
-        opt(
-            FLEET,
-            "Late end of the lead time (90th percentile), weeks.",
-            "--lead-weeks-high",
-            **WEEKS,
-        ),
-    ] = None
-    service_level: Annotated[
-        float,
-        opt(
-            FLEET,
-            "Probability that capacity lasts until an order arrives.",
-            "--service-level",
-            min=0.5,
-            max=0.9999,
-        ),
-    ] = 0.95
+    target: float = option(
+        FLEET, "Target utilization of new capacity, 0 to 1.", default=0.80, min=0.01, max=1
+    )
+    lead_weeks: float | None = option(
+        FLEET, "Lead time from order to service, weeks.", "--lead-weeks", **WEEKS
+    )
+    lead_weeks_high: float | None = option(
+        FLEET, "Late end of the lead time (90th percentile), weeks.", "--lead-weeks-high", **WEEKS
+    )
+    service_level: float = option(
+        FLEET,
+        "Probability that capacity lasts until an order arrives.",
+        "--service-level",
+        default=0.95,
+        min=0.5,
+        max=0.9999,
+    )
     history_h: HistoryHours = HISTORY_H
-    metric: Annotated[
-        str | None, opt(LOAD, "Metric to forecast; the best measure of demand by default.")
-    ] = None
-    horizon_h: Annotated[
-        float, opt(LOAD, "Forecast horizon in hours.", "--horizon-h", min=0.1, max=168)
-    ] = 24.0
-    step_s: Annotated[
-        float | None, opt(LOAD, "Seconds between two values (step).", "--step-s", min=1)
-    ] = None
-    growth: Annotated[
-        float | None,
-        opt(LOAD, "Growth per month, e.g. 0.08; fitted to the peaks by default.", **GROWTH),
-    ] = None
-    growth_model: Annotated[
-        str | None,
-        opt(
-            LOAD,
-            "Growth model: compound, linear or damped; chosen by back-test by default.",
-            "--growth-model",
-        ),
-    ] = None
+    metric: str | None = option(LOAD, "Metric to forecast; the best measure of demand by default.")
+    horizon_h: float = option(
+        LOAD, "Forecast horizon in hours.", "--horizon-h", default=24.0, min=0.1, max=168
+    )
+    step_s: float | None = option(LOAD, "Seconds between two values (step).", "--step-s", min=1)
+    growth: float | None = option(
+        LOAD, "Growth per month, e.g. 0.08; fitted to the peaks by default.", **GROWTH
+    )
+    growth_model: str | None = option(
+        LOAD,
+        "Growth model: compound, linear or damped; chosen by back-test by default.",
+        "--growth-model",
+    )
     output: Output = Form.TABLE
     as_json: Json = False
 
@@ -190,23 +171,21 @@ class ReplanOptions(NamedTuple):
             "none where --calibration is new alone."
         ),
     ] = None
-    workload: Annotated[str | None, opt(LOAD, "Workload of the plan that the telemetry is of.")] = (
-        None
+    workload: str | None = option(LOAD, "Workload of the plan that the telemetry is of.")
+    growth: float = option(LOAD, "Growth per month to plan for, e.g. 0.08.", default=0.0, **GROWTH)
+    max_change: int | None = option(
+        FLEET, "Maximum accelerators added at once.", "--max-change", min=1
     )
-    growth: Annotated[float, opt(LOAD, "Growth per month to plan for, e.g. 0.08.", **GROWTH)] = 0.0
-    max_change: Annotated[
-        int | None, opt(FLEET, "Maximum accelerators added at once.", "--max-change", min=1)
-    ] = None
-    hysteresis: Annotated[
-        float, opt(FLEET, "Minimum saving that justifies a change, 0.05 is 5 %.", min=0, max=1)
-    ] = 0.05
-    tolerance: Annotated[
-        float, opt(ANALYSIS, "Drift tolerance beyond the plan's own range, 0.2 is 20 %.", min=0)
-    ] = 0.20
+    hysteresis: float = option(
+        FLEET, "Minimum saving that justifies a change, 0.05 is 5 %.", default=0.05, min=0, max=1
+    )
+    tolerance: float = option(
+        ANALYSIS, "Drift tolerance beyond the plan's own range, 0.2 is 20 %.", default=0.20, min=0
+    )
     history_h: HistoryHours = HISTORY_H
-    step_s: Annotated[
-        float, opt(SERVER, "Seconds between two samples (step).", "--step-s", min=1)
-    ] = 300.0
+    step_s: float = option(
+        SERVER, "Seconds between two samples (step).", "--step-s", default=300.0, min=1
+    )
     seed: Seed = 0
     calibration: Calibration = None
     out: Out = None

@@ -1,9 +1,10 @@
 """Options that several commands share, with one wording; the groups that help shows them in."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.models import OptionInfo
 
 from gpuplan.cli.command import OUTPUT
 from gpuplan.cli.completion import accelerator_names, model_names
@@ -27,6 +28,20 @@ ANALYSIS = "Analysis"
 def opt(group: str, help_text: str, *flags: str, **settings: Any) -> Any:
     """An option in a named group of the help."""
     return typer.Option(*flags, help=help_text, rich_help_panel=group, **settings)
+
+
+def option(group: str, help_text: str, *flags: str, default: Any = None, **settings: Any) -> Any:
+    """An option as the field of a class of options: `name: kind = option(group, text)`."""
+    return typer.Option(default, *flags, help=help_text, rich_help_panel=group, **settings)
+
+
+def usual(options: type[NamedTuple]) -> dict[str, Any]:
+    """What each option of a class is where it is not given."""
+    given = options._field_defaults
+    return {
+        name: value.default if isinstance(value, OptionInfo) else value
+        for name, value in given.items()
+    }
 
 
 def arg(help_text: str, **settings: Any) -> Any:

@@ -31,8 +31,9 @@ from gpuplan.cli.options import (
     accelerators_in,
     arg,
     model_in,
-    opt,
+    option,
     user_store,
+    usual,
 )
 from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver, emit, names
 
@@ -53,135 +54,100 @@ class PlanOptions(NamedTuple):
 
     target: Target = ""
     model: Annotated[str | None, model_in(COMMON)] = None
-    users: Annotated[Count, opt(COMMON, "Number of users of the service.", min=0)] = None
-    rate: Annotated[Count, opt(COMMON, "Peak request rate, requests per second.", min=0)] = None
-    input_tokens: Annotated[int | None, opt(COMMON, "Mean prompt length in tokens.", min=1)] = None
-    output_tokens: Annotated[int | None, opt(COMMON, "Mean output length in tokens.", min=0)] = None
-    ttft_p95_ms: Annotated[
-        Count,
-        opt(
-            COMMON,
-            "Target of time to first token (TTFT) p95, ms.",
-            "--ttft-p95-ms",
-            "--ttft-p95",
-            min=0,
-        ),
-    ] = None
-    tpot_p95_ms: Annotated[
-        Count,
-        opt(
-            COMMON,
-            "Target of time per output token (TPOT) p95, ms.",
-            "--tpot-p95-ms",
-            "--tpot",
-            min=0,
-        ),
-    ] = None
+    users: Count = option(COMMON, "Number of users of the service.", min=0)
+    rate: Count = option(COMMON, "Peak request rate, requests per second.", min=0)
+    input_tokens: int | None = option(COMMON, "Mean prompt length in tokens.", min=1)
+    output_tokens: int | None = option(COMMON, "Mean output length in tokens.", min=0)
+    ttft_p95_ms: Count = option(
+        COMMON,
+        "Target of time to first token (TTFT) p95, ms.",
+        "--ttft-p95-ms",
+        "--ttft-p95",
+        min=0,
+    )
+    tpot_p95_ms: Count = option(
+        COMMON, "Target of time per output token (TPOT) p95, ms.", "--tpot-p95-ms", "--tpot", min=0
+    )
     on: Annotated[
         str | None, accelerators_in(COMMON, "Only these accelerators, e.g. H100,L40S.")
     ] = None
-    budget: Annotated[Count, opt(COMMON, "Maximum cost, USD per month.", min=0)] = None
-    out: Annotated[Path | None, opt(COMMON, "Plan file to write, e.g. plan.yaml.", "--out")] = None
-    save: Annotated[
-        Path | None,
-        opt(OUTPUT, "Scenario file to write from a description, e.g. scenario.yaml.", "--save"),
-    ] = None
+    budget: Count = option(COMMON, "Maximum cost, USD per month.", min=0)
+    out: Path | None = option(COMMON, "Plan file to write, e.g. plan.yaml.", "--out")
+    save: Path | None = option(
+        OUTPUT, "Scenario file to write from a description, e.g. scenario.yaml.", "--save"
+    )
     precision: Precision = None
     kv_precision: KvPrecision = None
-    engines: Annotated[
-        str | None,
-        opt(MODEL, "Engines to choose from, each planned for whole, e.g. vllm,sglang."),
-    ] = None
+    engines: str | None = option(
+        MODEL, "Engines to choose from, each planned for whole, e.g. vllm,sglang."
+    )
     prefix_cache_hit_rate: PrefixHitRate = None
-    active: Annotated[
-        Count, opt(LOAD, "Share of users active at the peak, 0 to 1.", min=0, max=1)
-    ] = None
-    requests_per_hour: Annotated[
-        Count, opt(LOAD, "Requests per hour of one active user.", "--requests-per-hour", min=0)
-    ] = None
-    requests_per_day: Annotated[
-        Count, opt(LOAD, "Total requests per day.", "--requests-per-day", min=0)
-    ] = None
+    active: Count = option(LOAD, "Share of users active at the peak, 0 to 1.", min=0, max=1)
+    requests_per_hour: Count = option(
+        LOAD, "Requests per hour of one active user.", "--requests-per-hour", min=0
+    )
+    requests_per_day: Count = option(LOAD, "Total requests per day.", "--requests-per-day", min=0)
     concurrency: Concurrency = None
     think_time_s: ThinkTime = None
-    growth: Annotated[Count, opt(LOAD, "Demand growth per month, 0.05 is 5 %.")] = None
-    jobs: Annotated[
-        Path | None,
-        opt(
-            LOAD,
-            "Job trace of a shared cluster: plan the nodes of a cluster file for it.",
-            "--jobs",
-        ),
-    ] = None
-    e2e_p95_s: Annotated[
-        Count, opt(SLO, "Target of end-to-end latency (E2E) p95, s.", "--e2e-p95-s", min=0)
-    ] = None
-    survive: Annotated[
-        str | None,
-        opt(FLEET, "Failure to tolerate within SLO: gpu, replica, node, rack or zone."),
-    ] = None
-    max_utilization: Annotated[
-        Count,
-        opt(FLEET, "Maximum utilization at the peak, 0 to 1.", "--max-utilization", min=0, max=1),
-    ] = None
-    cloud: Annotated[str | None, opt(PRICES, "Only these cloud providers, e.g. aws,gcp.")] = None
-    region: Annotated[str | None, opt(PRICES, "Only these regions, e.g. us-east-1.")] = None
-    indicative_prices: Annotated[
-        bool | None,
-        opt(
-            PRICES,
-            "Use indicative prices too: marketplaces, auctions, old prices, advertised discounts.",
-            "--indicative-prices",
-        ),
-    ] = None
+    growth: Count = option(LOAD, "Demand growth per month, 0.05 is 5 %.")
+    jobs: Path | None = option(
+        LOAD, "Job trace of a shared cluster: plan the nodes of a cluster file for it.", "--jobs"
+    )
+    e2e_p95_s: Count = option(
+        SLO, "Target of end-to-end latency (E2E) p95, s.", "--e2e-p95-s", min=0
+    )
+    survive: str | None = option(
+        FLEET, "Failure to tolerate within SLO: gpu, replica, node, rack or zone."
+    )
+    max_utilization: Count = option(
+        FLEET, "Maximum utilization at the peak, 0 to 1.", "--max-utilization", min=0, max=1
+    )
+    cloud: str | None = option(PRICES, "Only these cloud providers, e.g. aws,gcp.")
+    region: str | None = option(PRICES, "Only these regions, e.g. us-east-1.")
+    indicative_prices: bool | None = option(
+        PRICES,
+        "Use indicative prices too: marketplaces, auctions, old prices, advertised discounts.",
+        "--indicative-prices",
+    )
     as_of: AsOf = None
-    power_kw: Annotated[
-        Count, opt(SITE, "Power capacity of your site, kW.", "--power-kw", min=0)
-    ] = None
+    power_kw: Count = option(SITE, "Power capacity of your site, kW.", "--power-kw", min=0)
     overlay: Overlay = None
     store: Store = None
     calibration: Calibration = None
-    what_if: Annotated[
-        Changes, opt(ANALYSIS, "Change to compare with the plan, key=value; repeatable.")
-    ] = None
-    set_key: Annotated[
-        Changes, opt(ANALYSIS, "Scenario key to override, key=value; repeatable.", "--set")
-    ] = None
-    weights: Annotated[
-        str | None,
-        opt(
-            ANALYSIS,
-            "Weights of the objective over cost, time, energy, carbon, risk: cost=1,energy=0.5.",
-        ),
-    ] = None
-    samples: Annotated[
-        int,
-        opt(ANALYSIS, "Monte Carlo samples of uncertain inputs; 0 is none.", min=0, max=100_000),
-    ] = 200
-    confidence: Annotated[
-        Count,
-        opt(
-            SLO,
-            "Least probability of meeting all SLOs, 0 to 1; 0.8 by default.",
-            "--confidence",
-            "--robust",
-            min=0,
-            max=1,
-        ),
-    ] = None
-    replay: Annotated[
-        str, opt(ANALYSIS, "Simulated share of the load: usual samples long days, full is all.")
-    ] = "usual"
+    what_if: Changes = option(ANALYSIS, "Change to compare with the plan, key=value; repeatable.")
+    set_key: Changes = option(ANALYSIS, "Scenario key to override, key=value; repeatable.", "--set")
+    weights: str | None = option(
+        ANALYSIS,
+        "Weights of the objective over cost, time, energy, carbon, risk: cost=1,energy=0.5.",
+    )
+    samples: int = option(
+        ANALYSIS,
+        "Monte Carlo samples of uncertain inputs; 0 is none.",
+        default=200,
+        min=0,
+        max=100_000,
+    )
+    confidence: Count = option(
+        SLO,
+        "Least probability of meeting all SLOs, 0 to 1; 0.8 by default.",
+        "--confidence",
+        "--robust",
+        min=0,
+        max=1,
+    )
+    replay: str = option(
+        ANALYSIS,
+        "Simulated share of the load: usual samples long days, full is all.",
+        default="usual",
+    )
     seed: Seed = 0
-    check: Annotated[bool, opt(OUTPUT, "Exit with code 4 when a limit is violated.", "--check")] = (
-        False
+    check: bool = option(
+        OUTPUT, "Exit with code 4 when a limit is violated.", "--check", default=False
     )
-    html: Annotated[Path | None, opt(OUTPUT, "HTML report to write, e.g. plan.html.", "--html")] = (
-        None
+    html: Path | None = option(OUTPUT, "HTML report to write, e.g. plan.html.", "--html")
+    verbose: bool = option(
+        OUTPUT, "Print every table and assumption of the plan.", "--verbose", "-v", default=False
     )
-    verbose: Annotated[
-        bool, opt(OUTPUT, "Print every table and assumption of the plan.", "--verbose", "-v")
-    ] = False
     output: Output = Form.TABLE
     as_json: Json = False
 
@@ -285,11 +251,11 @@ def _check_cluster(options: PlanOptions) -> None:
     """Options of a serving fleet say nothing about a cluster file."""
     from gpuplan.errors import InputError, Problem
 
-    usual = PlanOptions()._asdict()
+    default = usual(PlanOptions)
     problems = [
         Problem(f"--{name.replace('_', '-')}", "has no meaning with --jobs", "remove it")
         for name, value in options._asdict().items()
-        if name not in OF_A_CLUSTER and value != usual[name]
+        if name not in OF_A_CLUSTER and value != default[name]
     ]
     if problems:
         raise InputError("plan", problems)

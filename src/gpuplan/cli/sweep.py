@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from gpuplan.cli.command import OUTPUT
-from gpuplan.cli.options import ANALYSIS, Json, Output, arg, opt
+from gpuplan.cli.options import ANALYSIS, Json, Output, arg, option
 from gpuplan.cli.output import Form, chosen, emit, remark
 from gpuplan.errors import InputError, one
 
@@ -37,24 +37,21 @@ class SweepOptions(NamedTuple):
     """Options of the command, in the order of its help."""
 
     file: Annotated[Path, arg("Sweep file (YAML): verb, options, axes, columns.")]
-    engine: Annotated[str, opt(EXECUTION, "Engine that computes the cases: local or ray.")] = (
-        "local"
+    engine: str = option(
+        EXECUTION, "Engine that computes the cases: local or ray.", default="local"
     )
-    address: Annotated[
-        str | None, opt(EXECUTION, "Address of a Ray cluster, e.g. ray://head:10001 or auto.")
-    ] = None
-    workers: Annotated[
-        int | None, opt(EXECUTION, "Worker processes; all cores by default.", min=1, max=100_000)
-    ] = None
-    store: Annotated[
-        Path | None,
-        opt(EXECUTION, "Folder of finished results; FILE.results by default.", "--store"),
-    ] = None
-    chart: Annotated[
-        Path | None, opt(OUTPUT, "Charts of every column to write (HTML or PNG).", "--chart")
-    ] = None
-    dry_run: Annotated[bool, opt(ANALYSIS, "Count the cases; compute nothing.", "--dry-run")] = (
-        False
+    address: str | None = option(
+        EXECUTION, "Address of a Ray cluster, e.g. ray://head:10001 or auto."
+    )
+    workers: int | None = option(
+        EXECUTION, "Worker processes; all cores by default.", min=1, max=100_000
+    )
+    store: Path | None = option(
+        EXECUTION, "Folder of finished results; FILE.results by default.", "--store"
+    )
+    chart: Path | None = option(OUTPUT, "Charts of every column to write (HTML or PNG).", "--chart")
+    dry_run: bool = option(
+        ANALYSIS, "Count the cases; compute nothing.", "--dry-run", default=False
     )
     output: Output = Form.TABLE
     as_json: Json = False

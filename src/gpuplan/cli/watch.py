@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from gpuplan.cli.command import OUTPUT
-from gpuplan.cli.options import SERVER, SLO, UsdPerH, arg, opt
+from gpuplan.cli.options import SERVER, SLO, UsdPerH, arg, opt, option
 
 if TYPE_CHECKING:
     from gpuplan.domain.telemetry.monitoring import LiveSource, ServerAccess
@@ -27,35 +27,27 @@ class WatchOptions(NamedTuple):
     """Options of the command, in the order of its help."""
 
     url: Annotated[str, arg("URL of the Prometheus server.")]
-    listen: Annotated[str, opt(SERVICE, "HOST:PORT that serves /metrics and /healthz.")] = (
-        "127.0.0.1:9817"
+    listen: str = option(
+        SERVICE, "HOST:PORT that serves /metrics and /healthz.", default="127.0.0.1:9817"
     )
-    interval_s: Annotated[
-        float, opt(SERVICE, "Seconds between two evaluations.", "--interval-s", min=1)
-    ] = 60.0
-    state: Annotated[
-        Path | None, opt(SERVICE, "State file that carries history over restarts.")
-    ] = None
-    iterations: Annotated[
-        int | None, opt(SERVICE, "Number of evaluations before it exits.", min=1)
-    ] = None
-    look_back_s: Annotated[
-        float, opt(SERVER, "Seconds of history per evaluation.", "--look-back-s", min=60)
-    ] = 1800.0
-    step_s: Annotated[
-        float, opt(SERVER, "Seconds between two samples (step).", "--step-s", min=1)
-    ] = 30.0
+    interval_s: float = option(
+        SERVICE, "Seconds between two evaluations.", "--interval-s", default=60.0, min=1
+    )
+    state: Path | None = option(SERVICE, "State file that carries history over restarts.")
+    iterations: int | None = option(SERVICE, "Number of evaluations before it exits.", min=1)
+    look_back_s: float = option(
+        SERVER, "Seconds of history per evaluation.", "--look-back-s", default=1800.0, min=60
+    )
+    step_s: float = option(
+        SERVER, "Seconds between two samples (step).", "--step-s", default=30.0, min=1
+    )
     matcher: Matcher = ""
     usd_per_h: UsdPerH = None
-    slo_ttft_ms: Annotated[
-        float | None,
-        opt(SLO, "Target of time to first token (TTFT), ms, for recall.", "--slo-ttft-ms", min=0),
-    ] = None
-    manifest: Annotated[
-        str | None,
-        opt(OUTPUT, "Autoscaler manifest to print instead: keda or hpa."),
-    ] = None
-    target: Annotated[str, opt(OUTPUT, "Deployment that the manifest scales.")] = "inference"
+    slo_ttft_ms: float | None = option(
+        SLO, "Target of time to first token (TTFT), ms, for recall.", "--slo-ttft-ms", min=0
+    )
+    manifest: str | None = option(OUTPUT, "Autoscaler manifest to print instead: keda or hpa.")
+    target: str = option(OUTPUT, "Deployment that the manifest scales.", default="inference")
 
 
 def watch(options: WatchOptions) -> None:

@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, NamedTuple
 
-from gpuplan.cli.options import LOAD, MODEL, Accelerator, Json, Output, Overlay, arg, opt
+from gpuplan.cli.options import LOAD, MODEL, Accelerator, Json, Output, Overlay, arg, option
 from gpuplan.cli.output import Form, chosen, emit
 from gpuplan.errors import InputError, one
 
@@ -13,22 +13,18 @@ class NetworkOptions(NamedTuple):
 
     name: Annotated[str, arg("Network: a timm name, an encoder, FLUX, a pipeline …")]
     on: Accelerator
-    precision: Annotated[str | None, opt(MODEL, "Compute precision: fp16, bf16, fp32, int8 …")] = (
-        None
+    precision: str | None = option(MODEL, "Compute precision: fp16, bf16, fp32, int8 …")
+    batch: int = option(LOAD, "Batch size in samples.", default=1, min=1)
+    train: bool = option(LOAD, "Training step instead of inference.", "--train", default=False)
+    image_size: int | None = option(LOAD, "Image side length in pixels (timm's img_size).", min=8)
+    tokens: int = option(
+        LOAD, "Text length in tokens, of encoders.", "--tokens", default=256, min=1
     )
-    batch: Annotated[int, opt(LOAD, "Batch size in samples.", min=1)] = 1
-    train: Annotated[bool, opt(LOAD, "Training step instead of inference.", "--train")] = False
-    image_size: Annotated[
-        int | None, opt(LOAD, "Image side length in pixels (timm's img_size).", min=8)
-    ] = None
-    tokens: Annotated[int, opt(LOAD, "Text length in tokens, of encoders.", "--tokens", min=1)] = (
-        256
+    steps: int = option(LOAD, "Number of denoising steps.", default=28, min=1)
+    size: str = option(
+        LOAD, "Width x height of the generated image, e.g. 1024x1024.", default="1024x1024"
     )
-    steps: Annotated[int, opt(LOAD, "Number of denoising steps.", min=1)] = 28
-    size: Annotated[str, opt(LOAD, "Width x height of the generated image, e.g. 1024x1024.")] = (
-        "1024x1024"
-    )
-    frames: Annotated[int, opt(LOAD, "Number of frames of a clip.", min=1)] = 1
+    frames: int = option(LOAD, "Number of frames of a clip.", default=1, min=1)
     overlay: Overlay = None
     output: Output = Form.TABLE
     as_json: Json = False

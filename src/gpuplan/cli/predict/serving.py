@@ -37,7 +37,7 @@ from gpuplan.cli.options import (
     accelerators_in,
     arg,
     bytes_per_s,
-    opt,
+    option,
     user_store,
 )
 from gpuplan.cli.output import Form, busy, check_writable, chosen, emit, write_whole
@@ -62,13 +62,12 @@ class PredictOptions(NamedTuple):
         str | None,
         accelerators_in(COMMON, "Accelerators, e.g. H100 or 8xH100; not needed with a table."),
     ] = None
-    tp: Annotated[int | None, opt(COMMON, "Tensor-parallel size of one replica.", min=1)] = None
-    replicas: Annotated[int, opt(COMMON, "Number of replicas of the deployment.", min=1)] = 1
+    tp: int | None = option(COMMON, "Tensor-parallel size of one replica.", min=1)
+    replicas: int = option(COMMON, "Number of replicas of the deployment.", default=1, min=1)
     precision: Precision = None
-    precisions: Annotated[
-        str | None,
-        opt(MODEL, "Precisions to compare: speed, memory and quality risk, e.g. bf16,fp8,fp4."),
-    ] = None
+    precisions: str | None = option(
+        MODEL, "Precisions to compare: speed, memory and quality risk, e.g. bf16,fp8,fp4."
+    )
     kv_precision: KvPrecision = None
     pp: Pp = 1
     dp: Dp = 1
@@ -80,15 +79,14 @@ class PredictOptions(NamedTuple):
     input_tokens: InputTokens = None
     output_tokens: OutputTokens = None
     prefix_cache_hit_rate: PrefixHitRate = None
-    regime: Annotated[
-        str | None,
-        opt(LOAD, "Kind of load: max_load, fixed_concurrency, static_batch, poisson, prefill …"),
-    ] = None
+    regime: str | None = option(
+        LOAD, "Kind of load: max_load, fixed_concurrency, static_batch, poisson, prefill …"
+    )
     engine: Engine = "vllm"
     engine_version: EngineVersion = None
     max_num_seqs: MaxSeqs = None
     lora_rank: LoraRank = 0
-    loras: Annotated[int, opt(LOAD, "Distinct LoRA adapters in the traffic.", min=1)] = 1
+    loras: int = option(LOAD, "Distinct LoRA adapters in the traffic.", default=1, min=1)
     calibration: Calibration = None
     overlay: Overlay = None
     output: Output = Form.TABLE

@@ -1,7 +1,7 @@
 """`gpuplan predict-training` and `scale`: one training run, and its speed-up over devices."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -24,7 +24,7 @@ from gpuplan.cli.options import (
     TrainingTp,
     VirtualStages,
     bytes_per_s,
-    opt,
+    option,
 )
 from gpuplan.cli.output import Form, chosen, emit
 from gpuplan.errors import InputError, one
@@ -60,58 +60,49 @@ class TrainingOptions(NamedTuple):
 
     model: Model
     on: Accelerator
-    devices: Annotated[int, opt(MODEL, "Number of accelerators.", "--devices", min=1)] = 8
+    devices: int = option(MODEL, "Number of accelerators.", "--devices", default=8, min=1)
     tp: TrainingTp = 1
     pp: Pp = 1
     vp: VirtualStages = None
     cp: Cp = 1
     ep: Ep = 1
-    precision: Annotated[str, opt(MODEL, "Compute precision: bf16, fp8 …")] = "bf16"
+    precision: str = option(MODEL, "Compute precision: bf16, fp8 …", default="bf16")
     sequence: Sequence = 4096
-    global_batch: Annotated[int, opt(TRAINING, "Global batch size per step, samples.", min=1)] = 128
+    global_batch: int = option(TRAINING, "Global batch size per step, samples.", default=128, min=1)
     micro_batch: MicroBatch = 1
-    task: Annotated[str, opt(TRAINING, "Kind of training: pretrain, full, lora or qlora.")] = (
-        "pretrain"
+    task: str = option(
+        TRAINING, "Kind of training: pretrain, full, lora or qlora.", default="pretrain"
     )
-    sharding: Annotated[
-        str,
-        opt(
-            TRAINING,
-            "Sharding: none, zero1, zero2, zero3, fsdp or hsdp; the framework's usual by default.",
-        ),
-    ] = ""
-    recompute: Annotated[
-        str,
-        opt(
-            TRAINING,
-            "Activation recomputation: none, selective or full; the framework's usual by default.",
-        ),
-    ] = ""
-    framework: Annotated[
-        str, opt(TRAINING, "Framework whose defaults apply: Megatron, NeMo, torchtitan …")
-    ] = ""
+    sharding: str = option(
+        TRAINING,
+        "Sharding: none, zero1, zero2, zero3, fsdp or hsdp; the framework's usual by default.",
+        default="",
+    )
+    recompute: str = option(
+        TRAINING,
+        "Activation recomputation: none, selective or full; the framework's usual by default.",
+        default="",
+    )
+    framework: str = option(
+        TRAINING, "Framework whose defaults apply: Megatron, NeMo, torchtitan …", default=""
+    )
     lora_rank: TrainingLoraRank = 16
-    tokens: Annotated[
-        float | None, opt(TRAINING, "Total tokens of the run, e.g. 2e12.", min=1.0)
-    ] = None
-    fabric: Annotated[
-        str,
-        opt(
-            NETWORK, "Network between servers, e.g. '400 Gbit/s per GPU', '100 Gbps TCP per node'."
-        ),
-    ] = ""
+    tokens: float | None = option(TRAINING, "Total tokens of the run, e.g. 2e12.", min=1.0)
+    fabric: str = option(
+        NETWORK,
+        "Network between servers, e.g. '400 Gbit/s per GPU', '100 Gbps TCP per node'.",
+        default="",
+    )
     devices_per_node: DevicesPerNode = None
-    mtbf_h: Annotated[
-        float | None,
-        opt(FAILURES, "Mean time between failures (MTBF) of the job, hours.", min=0.001),
-    ] = None
-    restart_min: Annotated[
-        float, opt(FAILURES, "Restart time after a failure, minutes.", min=0.0)
-    ] = 15.0
-    checkpoint_gb_per_s: Annotated[
-        float | None,
-        opt(FAILURES, "Total checkpoint write bandwidth, GB/s.", min=0.001),
-    ] = None
+    mtbf_h: float | None = option(
+        FAILURES, "Mean time between failures (MTBF) of the job, hours.", min=0.001
+    )
+    restart_min: float = option(
+        FAILURES, "Restart time after a failure, minutes.", default=15.0, min=0.0
+    )
+    checkpoint_gb_per_s: float | None = option(
+        FAILURES, "Total checkpoint write bandwidth, GB/s.", min=0.001
+    )
     output: Output = Form.TABLE
     as_json: Json = False
 
@@ -147,44 +138,39 @@ class ScaleOptions(NamedTuple):
 
     model: Model
     on: Accelerator
-    devices: Annotated[str, opt(MODEL, "Numbers of accelerators to compare, e.g. 8,16,32,64.")] = (
-        "8,16,32,64"
+    devices: str = option(
+        MODEL, "Numbers of accelerators to compare, e.g. 8,16,32,64.", default="8,16,32,64"
     )
     tp: TrainingTp = 1
-    tp_across_nodes: Annotated[
-        bool, opt(MODEL, "Allow tensor parallelism across nodes.", "--tp-across-nodes")
-    ] = False
-    hsdp: Annotated[
-        bool, opt(MODEL, "Hybrid sharding (HSDP): shard inside nodes, replicate between them.")
-    ] = False
+    tp_across_nodes: bool = option(
+        MODEL, "Allow tensor parallelism across nodes.", "--tp-across-nodes", default=False
+    )
+    hsdp: bool = option(
+        MODEL, "Hybrid sharding (HSDP): shard inside nodes, replicate between them.", default=False
+    )
     sequence: Sequence = 8192
     micro_batch: MicroBatch = 1
-    gradient_accumulation_steps: Annotated[
-        int, opt(TRAINING, "Gradient accumulation steps per optimizer step.", min=1)
-    ] = 1
-    recompute: Annotated[
-        Recompute, opt(TRAINING, "Activation recomputation in the backward pass.")
-    ] = Recompute.FULL
-    mfu: Annotated[
-        float | None, opt(TRAINING, "Measured MFU of your own, 0 to 1, instead of the model's.")
-    ] = None
-    devices_per_node: Annotated[int, opt(NETWORK, "Accelerators per server.", min=1)] = 8
-    node_gbit: Annotated[
-        float | None, opt(NETWORK, "Total NIC bandwidth of a server, Gbit/s.", min=0.1)
-    ] = None
-    fabric: Annotated[
-        str, opt(NETWORK, "Network between servers, e.g. '3200 Gbit/s EFA per node', 'TCP'.")
-    ] = ""
-    price: Annotated[float | None, opt(PRICES, "Hourly price per accelerator, USD.", min=0.0)] = (
-        None
+    gradient_accumulation_steps: int = option(
+        TRAINING, "Gradient accumulation steps per optimizer step.", default=1, min=1
     )
-    loader_samples_per_s: Annotated[
-        float | None,
-        opt(TRAINING, "Samples per second that the data loader supplies to the job.", min=0.001),
-    ] = None
-    force: Annotated[
-        bool, opt(ANALYSIS, "End with code 0 although the largest number is past the knee.")
-    ] = False
+    recompute: Recompute = option(
+        TRAINING, "Activation recomputation in the backward pass.", default=Recompute.FULL
+    )
+    mfu: float | None = option(
+        TRAINING, "Measured MFU of your own, 0 to 1, instead of the model's."
+    )
+    devices_per_node: int = option(NETWORK, "Accelerators per server.", default=8, min=1)
+    node_gbit: float | None = option(NETWORK, "Total NIC bandwidth of a server, Gbit/s.", min=0.1)
+    fabric: str = option(
+        NETWORK, "Network between servers, e.g. '3200 Gbit/s EFA per node', 'TCP'.", default=""
+    )
+    price: float | None = option(PRICES, "Hourly price per accelerator, USD.", min=0.0)
+    loader_samples_per_s: float | None = option(
+        TRAINING, "Samples per second that the data loader supplies to the job.", min=0.001
+    )
+    force: bool = option(
+        ANALYSIS, "End with code 0 although the largest number is past the knee.", default=False
+    )
     output: Output = Form.TABLE
     as_json: Json = False
 

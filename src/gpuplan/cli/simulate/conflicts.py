@@ -1,8 +1,9 @@
 """Options that contradict each other or would do nothing: each is an error, none is ignored."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from gpuplan.cli.options import usual
 from gpuplan.cli.simulate.options import Batching, SimulateOptions
 
 if TYPE_CHECKING:
@@ -10,22 +11,17 @@ if TYPE_CHECKING:
 
 SWEEP = "--sweep-replicas"
 IN_MEMORY = "remove --stream"
-Dependent = tuple[str, bool, bool, str]  # flag, is it given, is the other, which other
+FLAGS = {"n_requests": "requests"}  # where the flag is not the option's name
+LENGTHS = ("input_tokens", "output_tokens", "input_p95", "output_p95", "length_distribution")
+ARRIVALS = ("arrivals", "burstiness", "think_time_s", "turns", "n_requests")
+GROWTH = ("profile", "growth", "months")
+Dependent = tuple[tuple[str, ...], bool, str]  # options, is the other given, which other
 
 
 def check_options(options: SimulateOptions) -> None:
     """Raise InputError with every conflict: one source of requests, and nothing idle beside it."""
-    from gpuplan.errors import InputError
-
-    problems = [
-        *_sources(options),
-        *_unused(options),
-        *_streaming(options),
-        *_lonely(options),
-        *_beside_sweep(options),
-    ]
-    if problems:
-        raise InputError("simulate", problems)
+    found = (_sources, _unused, _streaming, _lonely, _beside_sweep)
+    _refuse([problem for check in found for problem in check(options)])
 
 
 def check_plan(options: SimulateOptions) -> None:
@@ -37,18 +33,13 @@ def check_plan(options: SimulateOptions) -> None:
             fix = "name the accelerators of a replica, e.g. --on H100, or give a plan file"
             raise InputError("simulate", [Problem("--on", "missing", fix)])
         return
-    usual = SimulateOptions()._asdict()
     free = ("plan", "workload", "duration", "seed", "overlay", "out", "chart", "output", "as_json")
-    beside = {
-        f"--{name.replace('_', '-')}": value != usual[name]
-        for name, value in options._asdict().items()
-        if name not in free
-    }
-    problems = _conflicts(beside, "a plan file", "remove it; the plan names fleet and load")
-    if problems:
-        raise InputError("simulate", problems)
+    beside = [name for name in options._fields if name not in free]
+    fix = "remove it; the plan names fleet and load"
+    _refuse(_conflicts(options, beside, "a plan file", fix))
 
 
+LAYOUT = ("pp", "dp", "ep", "node_gbit", "lora_rank")
 CLUSTER_ONLY = ("compare", "change_nodes", "advise_quotas", "advise_mig", "render_to")
 
 
@@ -56,49 +47,25 @@ def check_jobs(options: SimulateOptions) -> None:
     """A job trace is replayed on a cluster file, with nothing of a serving fleet beside it."""
     from gpuplan.errors import InputError, Problem
 
-    usual = SimulateOptions()._asdict()
     if options.jobs is None:
-        lonely = [f"--{name.replace('_', '-')}" for name in CLUSTER_ONLY if getattr(options, name)]
-        if lonely:
-            fix = "add --jobs TRACE and a cluster file, or remove it"
-            raise InputError("simulate", [Problem(flag, "needs --jobs", fix) for flag in lonely])
-        return
+        fix = "add --jobs TRACE and a cluster file, or remove it"
+        lonely = _given(options, CLUSTER_ONLY)
+        return _refuse([Problem(flag, "needs --jobs", fix) for flag in lonely])
     if options.plan is None:
         fix = "name the file of the cluster: gpuplan simulate cluster.yaml --jobs trace.csv"
         raise InputError("simulate", [Problem("cluster file", "missing", fix)])
     free = ("plan", "jobs", "seed", "stream", "out", "chart", "output", "as_json", *CLUSTER_ONLY)
-    beside = {
-        f"--{name.replace('_', '-')}": value != usual[name]
-        for name, value in options._asdict().items()
-        if name not in free
-    }
-    problems = _conflicts(beside, "--jobs", "remove it; the cluster file names the hardware")
-    if problems:
-        raise InputError("simulate", problems)
+    beside = [name for name in options._fields if name not in free]
+    fix = "remove it; the cluster file names the hardware"
+    return _refuse(_conflicts(options, beside, "--jobs", fix))
 
 
 def check_fleet(options: SimulateOptions) -> None:
     """A fleet file defines the replicas itself, and is simulated as a whole."""
-    from gpuplan.errors import InputError
-
-    if options.fleet is None:
-        return
-    beside = {
-        "--stream": options.stream,
-        "--itl": options.itl,
-        SWEEP: options.sweep_replicas is not None,
-        "--replicas": options.replicas != 1,
-        "--router": options.router != "least_outstanding",
-        "--batching": options.batching is not Batching.CONTINUOUS,
-        "--pp": options.pp != 1,
-        "--dp": options.dp != 1,
-        "--ep": options.ep != 1,
-        "--node-gbit": options.node_gbit is not None,
-        "--lora-rank": options.lora_rank != 0,
-    }
-    problems = _conflicts(beside, "--fleet", "remove it; the fleet file defines the pools")
-    if problems:
-        raise InputError("simulate", problems)
+    if options.fleet is not None:
+        beside = ("stream", "itl", "sweep_replicas", "replicas", "router", "batching", *LAYOUT)
+        fix = "remove it; the fleet file defines the pools"
+        _refuse(_conflicts(options, beside, "--fleet", fix))
 
 
 def is_network(options: SimulateOptions) -> bool:
@@ -111,47 +78,23 @@ def is_network(options: SimulateOptions) -> bool:
 
 def with_network_load(options: SimulateOptions) -> SimulateOptions:
     """A request to a network is one sample: it needs no tokens, and streams none."""
-    from gpuplan.errors import InputError
-
     if not is_network(options):
         _check_batching(options)
         return options
-    beside = {
-        "--stream": options.stream,
-        "--itl": options.itl,
-        SWEEP: options.sweep_replicas is not None,
-        "--fleet": options.fleet is not None,
-        "--users": options.users is not None,
-    }
+    beside = ("stream", "itl", "sweep_replicas", "fleet", "users")
     fix = "remove it; a network is served by whole requests"
-    problems = _conflicts(beside, f"--model {options.model}", fix)
-    if problems:
-        raise InputError("simulate", problems)
+    _refuse(_conflicts(options, beside, f"--model {options.model}", fix))
     n_in, n_out = options.input_tokens or 1.0, options.output_tokens or 1.0
     return options._replace(input_tokens=n_in, output_tokens=n_out)
 
 
 def with_recorded_lengths(options: SimulateOptions) -> SimulateOptions:
     """Lengths of a trace stand in for the figures, which would be ignored beside it."""
-    from gpuplan.errors import InputError
-
     if options.lengths_from is None:
         return options
-    beside = {
-        "--trace": options.trace is not None,
-        "--scenario": options.scenario is not None,
-        "--turns": options.turns is not None,
-        "--input-tokens": options.input_tokens is not None,
-        "--output-tokens": options.output_tokens is not None,
-        "--input-p95": options.input_p95 is not None,
-        "--output-p95": options.output_p95 is not None,
-        "--length-distribution": options.length_distribution is not None,
-        "--stream": options.stream,
-    }
+    beside = ("trace", "scenario", "turns", *LENGTHS, "stream")
     fix = "remove one of them; the file gives lengths, not arrivals"
-    problems = _conflicts(beside, "--lengths-from", fix)
-    if problems:
-        raise InputError("simulate", problems)
+    _refuse(_conflicts(options, beside, "--lengths-from", fix))
     return options._replace(input_tokens=1.0, output_tokens=1.0)
 
 
@@ -170,14 +113,7 @@ def _check_batching(options: SimulateOptions) -> None:
 def _sources(options: SimulateOptions) -> "list[Problem]":
     from gpuplan.errors import Problem
 
-    values = {
-        "--trace": options.trace,
-        "--scenario": options.scenario,
-        "--rate": options.rate,
-        "--phases": options.phases,
-        "--users": options.users,
-    }
-    given = [flag for flag, value in values.items() if value is not None]
+    given = _given(options, ("trace", "scenario", "rate", "phases", "users"))
     if len(given) == 1:
         return []
     what = f"{' and '.join(given)} given" if given else "missing"
@@ -193,14 +129,10 @@ def _unused(options: SimulateOptions) -> "list[Problem]":
     if trace is not None or options.scenario is not None:
         source = "--trace" if trace is not None else "--scenario"
         fix = f"remove it; {source} defines arrivals and lengths"
-        found += _conflicts(_drawing(options), source, fix)
+        found += _conflicts(options, (*ARRIVALS, *LENGTHS, *GROWTH), source, fix)
     if trace is None and options.lengths_from is None:
-        beside = {"--columns": options.columns is not None, "--where": bool(options.where)}
-        found += [
-            Problem(flag, "needs --trace", "name the file")
-            for flag, is_on in beside.items()
-            if is_on
-        ]
+        beside = _given(options, ("columns", "where"))
+        found += [Problem(flag, "needs --trace", "name the file") for flag in beside]
     elif trace and options.duration is not None and not trace.is_dir():
         fix = "remove it, or cut the file"
         found.append(Problem("--duration", "conflicts with --trace", fix))
@@ -230,12 +162,9 @@ def _streaming(options: SimulateOptions) -> "list[Problem]":
             "conflicts with --turns" if options.turns is not None else "needs a trace of requests"
         )
         found.append(Problem("--stream", what, IN_MEMORY))
-    beside = {
-        "--router": options.router in ("prefix_affinity", "session"),
-        "--shared-prefix": options.shared_prefix is not None,
-        "--priorities": options.priorities is not None,
-    }
-    return found + _conflicts(beside, "--stream", IN_MEMORY)
+    knows = ("router",) if options.router in ("prefix_affinity", "session") else ()
+    beside = (*knows, "shared_prefix", "priorities")
+    return found + _conflicts(options, beside, "--stream", IN_MEMORY)
 
 
 def _lonely(options: SimulateOptions) -> "list[Problem]":
@@ -244,22 +173,14 @@ def _lonely(options: SimulateOptions) -> "list[Problem]":
 
     return [
         Problem(flag, f"needs {other}", "add it, or remove this option")
-        for flag, is_on, is_other, other in (*_for_sweeps(options), *_dependent(options))
-        if is_on and not is_other
+        for names, is_other, other in _dependent(options)
+        for flag in _given(options, names)
+        if not is_other
     ]
 
 
-def _for_sweeps(options: SimulateOptions) -> list[Dependent]:
-    has_sweep, sizes = options.sweep_replicas is not None, f"{SWEEP} 1..12"
-    figures = {
-        "--cost-waste": options.cost_waste,
-        "--cost-delay": options.cost_delay,
-        "--workers": options.workers,
-    }
-    return [(flag, value is not None, has_sweep, sizes) for flag, value in figures.items()]
-
-
 def _dependent(options: SimulateOptions) -> list[Dependent]:
+    has_sweep = options.sweep_replicas is not None
     slo = (options.slo_ttft_ms, options.slo_tpot_ms, options.slo_e2e_s)
     has_scenario = options.scenario is not None
     has_slo = slo != (None, None, None) or has_scenario
@@ -267,12 +188,13 @@ def _dependent(options: SimulateOptions) -> list[Dependent]:
     is_drafting = options.num_speculative_tokens is not None
     by_priority, policy = options.scheduling_policy == "priority", "--scheduling-policy priority"
     return [
-        ("--months", options.months is not None, options.growth != 0, "--growth 0.05"),
-        ("--slo-percentile", options.slo_percentile is not None, has_slo, targets),
-        ("--draw-acceptance", options.draw_acceptance, is_drafting, "--num-speculative-tokens"),
-        ("--priorities", options.priorities is not None, by_priority, policy),
-        ("--loras", options.loras is not None, options.lora_rank > 0, "--lora-rank"),
-        ("--workload", options.workload is not None, has_scenario, "--scenario"),
+        (("cost_waste", "cost_delay", "workers"), has_sweep, f"{SWEEP} 1..12"),
+        (("months",), options.growth != 0, "--growth 0.05"),
+        (("slo_percentile",), has_slo, targets),
+        (("draw_acceptance",), is_drafting, "--num-speculative-tokens"),
+        (("priorities",), by_priority, policy),
+        (("loras",), options.lora_rank > 0, "--lora-rank"),
+        (("workload",), has_scenario, "--scenario"),
     ]
 
 
@@ -280,40 +202,28 @@ def _beside_sweep(options: SimulateOptions) -> "list[Problem]":
     """A sweep simulates several fleet sizes and retains no single request."""
     if options.sweep_replicas is None:
         return []
-    beside = {
-        "--users": options.users is not None,
-        "--stream": options.stream,
-        "--itl": options.itl,
-        "--out": options.out is not None,
-        "--warmup": options.warmup is not None,
-        "--replicas": options.replicas != 1,
-    }
-    return _conflicts(beside, SWEEP, "remove it, or simulate one fleet size")
+    beside = ("users", "stream", "itl", "out", "warmup", "replicas")
+    return _conflicts(options, beside, SWEEP, "remove it, or simulate one fleet size")
 
 
-def _drawing(options: SimulateOptions) -> dict[str, bool]:
-    """Options that describe a generated load, and whether they were given."""
-    figures = {
-        "--arrivals": options.arrivals,
-        "--burstiness": options.burstiness,
-        "--think-time-s": options.think_time_s,
-        "--turns": options.turns,
-        "--input-tokens": options.input_tokens,
-        "--output-tokens": options.output_tokens,
-        "--input-p95": options.input_p95,
-        "--output-p95": options.output_p95,
-        "--length-distribution": options.length_distribution,
-        "--requests": options.n_requests,
-        "--profile": options.profile,
-        "--growth": options.growth or None,
-        "--months": options.months,
-    }
-    return {flag: value is not None for flag, value in figures.items()}
+def _given(options: SimulateOptions, names: Iterable[str]) -> list[str]:
+    """Flags of those options that are not as usual."""
+    default = usual(SimulateOptions)
+    changed = [name for name in names if getattr(options, name) != default[name]]
+    return [f"--{FLAGS.get(name, name).replace('_', '-')}" for name in changed]
 
 
-def _conflicts(beside: Mapping[str, bool], option: str, fix: str) -> "list[Problem]":
+def _conflicts(
+    options: SimulateOptions, beside: Iterable[str], option: str, fix: str
+) -> "list[Problem]":
     from gpuplan.errors import Problem
 
-    return [
-        Problem(flag, f"conflicts with {option}", fix) for flag, is_on in beside.items() if is_on
-    ]
+    flags = _given(options, beside)
+    return [Problem(flag, f"conflicts with {option}", fix) for flag in flags]
+
+
+def _refuse(problems: "list[Problem]") -> None:
+    from gpuplan.errors import InputError
+
+    if problems:
+        raise InputError("simulate", problems)
