@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
+from gpuplan import api
 from gpuplan.cli.command import OUTPUT
 from gpuplan.cli.options import (
     ANALYSIS,
@@ -75,8 +76,6 @@ class CalibrateOptions(NamedTuple):
 
 def calibrate(options: CalibrateOptions) -> None:
     """Calibrate the inference model with your own runs; errors are of held-out runs."""
-    from gpuplan import api
-
     columns = {column: getattr(options, name) for name, column in COLUMNS.items()}
     given = {column: str(value) for column, value in columns.items() if value is not None}
     with busy("refitting, and judging each run by a refit without it"):
@@ -118,8 +117,6 @@ def validate(
     as_json: Json = False,
 ) -> None:
     """Validate predictions against measured rows: error, bias, coverage of the ranges."""
-    from gpuplan import api
-
     check_writable(out)
     with busy("predicting every row"):
         report = api.validate(file, kind=kind, cross=cross_validate, columns=columns or ())

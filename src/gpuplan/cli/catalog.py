@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpuplan import api
 from gpuplan.cli.command import add_to, group
 from gpuplan.cli.options import (
     Json,
@@ -67,8 +68,6 @@ def list_items(
     as_json: Json = False,
 ) -> None:
     """List all items of one kind."""
-    from gpuplan import api
-
     sheet = api.catalog_list(
         kind,
         accelerator=accelerator,
@@ -88,8 +87,6 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show one item: each fact with its source, rejected facts, and where it is for rent."""
-    from gpuplan import api
-
     sheet = api.catalog_show(item, overlays=overlay or [], store=user_store(store))
     emit(sheet, chosen(output, as_json=as_json))
 
@@ -101,8 +98,6 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Run the integrity rules; exits with code 5 when a fact is unsound."""
-    from gpuplan import api
-
     today = datetime.now(tz=UTC).date()
     findings = api.catalog_check(today=today, overlays=overlay or [], store=user_store(store))
     emit(api.findings_sheet(findings, store=user_store(store)), chosen(output, as_json=as_json))
@@ -112,8 +107,6 @@ def check(
 
 def overlay(file: File, output: Output = Form.TABLE, as_json: Json = False) -> None:
     """Check your own facts, and show what they would change."""
-    from gpuplan import api
-
     emit(api.catalog_overlay(file), chosen(output, as_json=as_json))
 
 
@@ -150,8 +143,6 @@ def update(
 
 def _update(request: "UpdateRequest", store: Path, form: Form) -> None:
     """Fetch, and show what became of it."""
-    from gpuplan import api
-
     today = datetime.now(tz=UTC).date()
     with busy("fetching"):
         report = api.catalog_update(request, store=store, today=today)

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from gpuplan import api
 from gpuplan.cli.command import OUTPUT
 from gpuplan.cli.options import ANALYSIS, Json, Output, arg, opt
 from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver
@@ -45,8 +46,6 @@ def check(
 
     Exits with code 4 when the system is rejected; with --what-if, after the change.
     """
-    from gpuplan import api
-
     check_writable(checklist, fabric, racks)
     with busy("checking"):
         checked = api.check(file, tuple(what_if or ()))
@@ -71,8 +70,6 @@ def design(
 
     Exits with code 4 when a part of it is infeasible.
     """
-    from gpuplan import api
-
     check_writable(statement, fabric, racks, rent_or_buy, checklist)
     with busy("designing"):
         designed = api.design(file)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from gpuplan import api
 from gpuplan.cli.command import OUTPUT
 from gpuplan.cli.options import (
     ANALYSIS,
@@ -23,6 +24,8 @@ from gpuplan.cli.options import (
 )
 from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver, emit
 from gpuplan.cli.watch import HttpHeaders, Matcher, server_access
+from gpuplan.errors import InputError, ViolationError, one
+from gpuplan.units import HOUR, MS
 
 if TYPE_CHECKING:
     from gpuplan.cli.output import FileToWrite
@@ -122,8 +125,6 @@ def diagnose(options: DiagnoseOptions) -> None:
 
     Secrets of a server come from GPUPLAN_TOKEN, or GPUPLAN_USER and GPUPLAN_PASSWORD.
     """
-    from gpuplan import api
-
     server: dict[str, object] = {
         "matcher": options.matcher,
         "ca_file": options.ca_file,
@@ -146,8 +147,6 @@ def diagnose(options: DiagnoseOptions) -> None:
 
 
 def _pictures(found: "Diagnosis", form: str) -> str | bytes:
-    from gpuplan import api
-
     if form == "png":
         return api.svg_png(api.telemetry_pictures(found))
     return api.telemetry_pictures(found, form)
@@ -155,8 +154,6 @@ def _pictures(found: "Diagnosis", form: str) -> str | bytes:
 
 def _form(chart: str | None) -> str:
     """How the pictures are written; InputError where the ending says nothing."""
-    from gpuplan.errors import InputError, one
-
     if chart in (None, TERMINAL):
         return "txt"
     form = Path(chart or "").suffix.removeprefix(".")
@@ -168,9 +165,7 @@ def _form(chart: str | None) -> str:
 
 def score(options: ScoreOptions) -> None:
     """Score telemetry against limits; exits with code 4 when one is violated."""
-    from gpuplan import api
     from gpuplan.domain.telemetry.diagnosis import ScoreLimits
-    from gpuplan.errors import InputError, ViolationError, one
 
     if options.fail_on not in (None, "note", "waste", "slow", "fault"):
         what, fix = f"unknown value {options.fail_on!r}", "use note, waste, slow or fault"
@@ -192,7 +187,6 @@ def score(options: ScoreOptions) -> None:
 
 def _request(options: DiagnoseOptions | ScoreOptions) -> "DiagnoseRequest":
     from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
-    from gpuplan.units import MS
 
     ttft_ms = options.slo_ttft_ms
     return DiagnoseRequest(
@@ -209,7 +203,6 @@ def _request(options: DiagnoseOptions | ScoreOptions) -> "DiagnoseRequest":
 def _edges(text: str | None) -> "BandEdges | None":
     """Edges of one's own; InputError unless four percentages rise."""
     from gpuplan.domain.telemetry.diagnosis import BandEdges
-    from gpuplan.errors import InputError, one
 
     if text is None:
         return None
@@ -224,9 +217,7 @@ def _edges(text: str | None) -> "BandEdges | None":
 
 
 def _diagnosis(options: DiagnoseOptions | ScoreOptions, server: dict[str, object]) -> "Diagnosis":
-    from gpuplan import api
     from gpuplan.domain.telemetry.monitoring import TimeWindow
-    from gpuplan.units import HOUR
 
     source, request = options.source, _request(options)
     if source == "-":
@@ -242,8 +233,6 @@ def _diagnosis(options: DiagnoseOptions | ScoreOptions, server: dict[str, object
 
 
 def _headers(lines: list[str]) -> tuple[tuple[str, str], ...]:
-    from gpuplan.errors import InputError, one
-
     pairs = [line.partition(":") for line in lines]
     wrong = [line for line, (_, colon, _) in zip(lines, pairs, strict=True) if not colon]
     if wrong:

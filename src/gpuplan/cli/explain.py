@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from gpuplan import api
 from gpuplan.cli.command import OUTPUT
 from gpuplan.cli.options import (
     ANALYSIS,
@@ -68,8 +69,6 @@ class ReportForm(StrEnum):
 
 def explain(file: File, output: Output = Form.TABLE, as_json: Json = False) -> None:
     """Explain a plan: why this one, why not the others, where each number comes from."""
-    from gpuplan import api
-
     emit(api.explain_sheet(api.explain(file)), chosen(output, as_json=as_json))
 
 
@@ -79,8 +78,6 @@ def learn(
     as_json: Json = False,
 ) -> None:
     """Learn from a plan or telemetry: takeaways, lessons, pitfalls, questions."""
-    from gpuplan import api
-
     emit(api.learn_sheet(api.learn(source)), chosen(output, as_json=as_json))
 
 
@@ -92,8 +89,6 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Verify a plan with an independent checker; exit with code 4 on any disagreement."""
-    from gpuplan import api
-
     found = api.verify(file, overlays=overlay or (), store=user_store(store))
     emit(api.verified_sheet(found), chosen(output, as_json=as_json))
     api.refuse_disagreement(str(file), found.checks, "make the plan anew with gpuplan plan")
@@ -111,8 +106,6 @@ def diff(
     Of runs, versions that changed are named; a figure that got worse beyond the tolerance exits
     with code 4.
     """
-    from gpuplan import api
-
     form = chosen(output, as_json=as_json)
     if file.suffix == other.suffix == ".csv":
         found = api.compare_runs(file, other, tolerance)
@@ -135,8 +128,6 @@ def report(
     ] = None,
 ) -> None:
     """Write a plan as a page for who decides: cost, risks, next steps, reasons, charts."""
-    from gpuplan import api
-
     form = to or _form_of(out)
     target = out if out is not None else file.with_suffix(f".{form}")
     write_whole(target, api.report(file, form))
@@ -156,7 +147,6 @@ def _form_of(out: Path | None) -> ReportForm:
 
 def probe(options: ProbeOptions) -> None:
     """Find the short benchmark runs that reduce the risk of a plan most per dollar."""
-    from gpuplan import api
     from gpuplan.domain.plan.probe import ProbeRequest
 
     request = ProbeRequest(

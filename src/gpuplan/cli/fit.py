@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from gpuplan import api
 from gpuplan.cli.options import (
     ENGINE,
     LOAD,
@@ -91,8 +92,6 @@ class FitOptions(NamedTuple):
 
 def fit(options: FitOptions) -> None:
     """Check whether a model fits for inference: headroom, maximum concurrency, what would help."""
-    from gpuplan import api
-
     request, store = _fit_request(options), user_store()
     overlays = options.overlay or []
     if options.rank:
@@ -111,8 +110,6 @@ def fit(options: FitOptions) -> None:
 
 def _rank(options: FitOptions) -> None:
     """The accelerators side by side."""
-    from gpuplan import api
-
     names = [name.strip() for name in (options.on or "").split(",") if name.strip()]
     if not names:
         fix = "name them: --on H100,L40S,L4"
@@ -211,7 +208,6 @@ class FitTrainingOptions(NamedTuple):
 
 def fit_training(options: FitTrainingOptions) -> None:
     """Check whether a training or fine-tuning job fits: headroom per GPU, what would help."""
-    from gpuplan import api
     from gpuplan.domain.requests.requests import StepSchedule, TrainingRequest
 
     request = TrainingRequest(

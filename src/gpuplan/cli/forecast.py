@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
+from gpuplan import api
 from gpuplan.cli.options import (
     ANALYSIS,
     FLEET,
@@ -23,6 +24,8 @@ from gpuplan.cli.options import (
 )
 from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver, emit
 from gpuplan.cli.watch import telemetry_source
+from gpuplan.errors import DriftError, InputError, Problem, one
+from gpuplan.units import HOUR, WEEK
 
 if TYPE_CHECKING:
     from gpuplan.cli.output import FileToWrite
@@ -109,9 +112,7 @@ class ForecastOptions(NamedTuple):
 
 def forecast(options: ForecastOptions) -> None:
     """Forecast demand with its range, the method's backtest, and when to order."""
-    from gpuplan import api
     from gpuplan.domain.telemetry.forecast import ForecastRequest
-    from gpuplan.units import HOUR, WEEK
 
     request = ForecastRequest(
         metric=options.metric,
@@ -137,7 +138,6 @@ def forecast(options: ForecastOptions) -> None:
 
 def _growth_model(text: str | None) -> "GrowthModel | None":
     from gpuplan.domain.telemetry.forecast import GROWTH_MODELS
-    from gpuplan.errors import InputError, one
 
     for model in GROWTH_MODELS:
         if text == model:
@@ -150,9 +150,6 @@ def _growth_model(text: str | None) -> "GrowthModel | None":
 
 def _late_s(options: ForecastOptions) -> float | None:
     """The late end of the lead time; InputError where it is not later than the lead time."""
-    from gpuplan.errors import InputError, one
-    from gpuplan.units import WEEK
-
     late, lead = options.lead_weeks_high, options.lead_weeks
     if late is not None and (lead is None or late < lead):
         what = f"{late:g} weeks where the lead time is {'not given' if lead is None else lead}"
@@ -195,7 +192,6 @@ class ReplanOptions(NamedTuple):
 
 def replan(options: ReplanOptions) -> None:
     """Plan again with telemetry: new plan, difference, advice; exits with code 6 on drift."""
-    from gpuplan import api
     from gpuplan.domain.telemetry.replan import ReplanRequest
 
     request = ReplanRequest(
@@ -222,9 +218,6 @@ def replan(options: ReplanOptions) -> None:
 
 def _replan_measured(options: ReplanOptions, request: "ReplanRequest") -> None:
     """The plan by the user's own runs, beside the old one."""
-    from gpuplan import api
-    from gpuplan.errors import InputError, one
-
     if options.calibration is None:
         fix = "give a telemetry file, or --calibration with what `gpuplan calibrate --out` wrote"
         raise one(InputError, "replan", "telemetry", "nothing new is given", fix)
@@ -236,8 +229,6 @@ def _replan_measured(options: ReplanOptions, request: "ReplanRequest") -> None:
 
 def _refuse_drift(found: "Replanned", plan_file: Path) -> None:
     """Raise DriftError with every figure that left the plan's range and the tolerance."""
-    from gpuplan.errors import DriftError, Problem
-
     problems = [
         Problem(drift.what, f"planned {drift.planned}, observed {drift.observed}", FIX)
         for drift in found.drifts
@@ -249,9 +240,7 @@ def _refuse_drift(found: "Replanned", plan_file: Path) -> None:
 
 def eta(options: EtaOptions) -> None:
     """Estimate when a job would start on a shared cluster, with an 80 % range."""
-    from gpuplan import api
     from gpuplan.domain.cluster.answer import EtaRequest
-    from gpuplan.units import HOUR
 
     request = EtaRequest(
         n_accelerators=options.gpus,

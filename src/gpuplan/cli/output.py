@@ -13,12 +13,12 @@ import typer
 
 from gpuplan.cli.command import running_verb
 from gpuplan.cli.streams import drop_output
+from gpuplan.errors import InputError, PlannerError, one
 
 if TYPE_CHECKING:
     import rich.table
 
     from gpuplan.domain.sheet import Sheet, Table
-    from gpuplan.errors import PlannerError
 
     FileToWrite = tuple[
         Path | None, Callable[[], str | bytes], str
@@ -107,7 +107,6 @@ def make_folder(path: Path) -> None:
 
 def check_writable(*paths: Path | None) -> None:
     """Before anything is computed: refuse files that cannot be written."""
-    from gpuplan.errors import InputError
     from gpuplan.files import why_not_writable
 
     reasons = [(path, why_not_writable(path)) for path in paths if path is not None]
@@ -122,8 +121,6 @@ def deliver(sheet: "Sheet", form: Form, files: "Sequence[FileToWrite]") -> None:
     What cannot be written is not lost: the first text for people is printed in place of the tables,
     and other forms of output hold the whole result by themselves.
     """
-    from gpuplan.errors import InputError
-
     failed, rescued = [], None
     for path, content_of, note in files:
         if path is None:
@@ -150,9 +147,7 @@ def remark(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def _unwritten(path: Path, why: str) -> "PlannerError":
-    from gpuplan.errors import InputError, one
-
+def _unwritten(path: Path, why: str) -> PlannerError:
     fix = "name a file in a folder that is yours and has room"
     return one(InputError, running_verb(), str(path), f"cannot be written: {why}", fix)
 

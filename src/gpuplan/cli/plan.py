@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from gpuplan import api
 from gpuplan.cli.command import OUTPUT
 from gpuplan.cli.options import (
     ANALYSIS,
@@ -36,6 +37,7 @@ from gpuplan.cli.options import (
     usual,
 )
 from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver, emit, names
+from gpuplan.errors import InputError, Problem, one
 
 if TYPE_CHECKING:
     from gpuplan.cli.output import FileToWrite
@@ -214,8 +216,6 @@ def plan(options: PlanOptions) -> None:
 
 def plan_cluster_jobs(options: PlanOptions, jobs: Path) -> None:
     """Plan the nodes, policy and quotas of a shared cluster for a job trace."""
-    from gpuplan import api
-
     _check_cluster(options)
     check_writable(options.out)
     with busy("simulating fleets; the first run on a machine compiles its kernel"):
@@ -249,8 +249,6 @@ def _cluster_request(options: PlanOptions, jobs: Path) -> "ClusterPlanRequest":
 
 def _check_cluster(options: PlanOptions) -> None:
     """Options of a serving fleet say nothing about a cluster file."""
-    from gpuplan.errors import InputError, Problem
-
     default = usual(PlanOptions)
     problems = [
         Problem(f"--{name.replace('_', '-')}", "has no meaning with --jobs", "remove it")
@@ -263,7 +261,6 @@ def _check_cluster(options: PlanOptions) -> None:
 
 def _describe(request: "PlanRequest", save: Path | None) -> None:
     """Say first how a description in words was understood, and keep it as a file if asked."""
-    from gpuplan import api
     from gpuplan.cli.output import write_whole
 
     found = api.describe(request)
@@ -312,8 +309,6 @@ def _given(options: PlanOptions) -> dict[str, Any]:
 
 
 def _is_full(replay: str) -> bool:
-    from gpuplan.errors import InputError, one
-
     if replay not in ("usual", "full"):
         what = f"unknown value {replay!r}"
         raise one(InputError, "plan", "--replay", what, "use usual or full")
@@ -321,8 +316,6 @@ def _is_full(replay: str) -> bool:
 
 
 def _plan(request: "PlanRequest", options: PlanOptions) -> None:
-    from gpuplan import api
-
     with busy("planning; the first run compiles its kernels"):
         answer = api.plan(request)
     api.refuse_unverified(answer)
@@ -338,8 +331,6 @@ def _plan(request: "PlanRequest", options: PlanOptions) -> None:
 
 
 def _compare(request: "PlanRequest", changes: tuple[str, ...], form: Form) -> None:
-    from gpuplan import api
-
     with busy("planning twice"):
         before, after = api.what_if(request, changes)
     api.refuse_unverified(before)
@@ -348,8 +339,6 @@ def _compare(request: "PlanRequest", changes: tuple[str, ...], form: Form) -> No
 
 
 def _day(text: str | None) -> date:
-    from gpuplan.errors import InputError, one
-
     if text is None:
         return date.today()
     try:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from gpuplan import api
 from gpuplan.cli.command import OUTPUT
 from gpuplan.cli.explain import File
 from gpuplan.cli.options import Overlay, Store, opt, user_store
@@ -34,8 +35,6 @@ def render(
     store: Store = None,
 ) -> None:
     """Render a plan as files for Kubernetes, engines, Slurm, SkyPilot, Prometheus and others."""
-    from gpuplan import api
-
     found = api.render(file, to, overlays=overlay or (), store=user_store(store))
     folder = out if out is not None else _folder(found[0].path, len(found))
     for each in found:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from gpuplan import api
 from gpuplan.cli.command import OUTPUT, add_to, group
 from gpuplan.cli.options import ANALYSIS, Json, Out, Output, arg, opt
 from gpuplan.cli.output import Form, chosen, emit, write_whole
@@ -21,8 +22,6 @@ File = Annotated[Path, arg("Scenario file (YAML or JSON).")]
 
 def init(kind: Kind = "chat", out: Out = None, force: Force = False) -> None:
     """Write a commented scenario to start from."""
-    from gpuplan import api
-
     text = api.scenario_template(kind)
     if out is None:
         typer.echo(text, nl=False)
@@ -35,8 +34,6 @@ def init(kind: Kind = "chat", out: Out = None, force: Force = False) -> None:
 
 def check(file: File, output: Output = Form.TABLE, as_json: Json = False) -> None:
     """Check a scenario file: all errors at once with their lines, or what was understood."""
-    from gpuplan import api
-
     sheet = api.scenario_sheet(api.read_known_scenario(file), str(file))
     emit(sheet, chosen(output, as_json=as_json))
 
@@ -47,7 +44,6 @@ def write(
     """Write the scenario of a description in words, and say how it was understood."""
     from datetime import date
 
-    from gpuplan import api
     from gpuplan.domain.requests.plan import PlanRequest
 
     found = api.describe(PlanRequest(target=words, today=date.today()))
@@ -62,8 +58,6 @@ def write(
 
 def schema() -> None:
     """Print the JSON Schema of scenario files, for editors and other tools."""
-    from gpuplan import api
-
     typer.echo(json.dumps(api.scenario_schema(), indent=2, ensure_ascii=False))
 
 

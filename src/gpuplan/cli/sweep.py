@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from gpuplan.cli.command import OUTPUT
 from gpuplan.cli.options import ANALYSIS, Json, Output, arg, option
 from gpuplan.cli.output import Form, chosen, emit, remark
-from gpuplan.errors import InputError, one
+from gpuplan.errors import InputError, PlannerError, one
 
 if TYPE_CHECKING:
     from gpuplan.execution.sweep import SweepCase
@@ -194,7 +194,6 @@ def _file_digest(path: Path, known: dict[str, str]) -> str:
 def compute_case(case: Mapping[str, Any]) -> dict[str, Any]:
     """What the verb prints as JSON, or its refusal; in this process, whatever process that is."""
     from gpuplan.cli.app import app
-    from gpuplan.errors import PlannerError
 
     out, before = io.StringIO(), Path.cwd()
     try:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from gpuplan import api
 from gpuplan.cli.options import SERVER, arg, opt
 from gpuplan.cli.watch import server_access
 
@@ -63,14 +64,10 @@ def top(
 
 
 def _recorded(source: str, frames: int) -> "Iterator[TopFrame]":
-    from gpuplan import api
-
     return api.top_frames(Path(source), n_frames=frames)
 
 
 def _live(source: str, back_s: float, step_s: float) -> "Iterator[TopFrame]":
-    from gpuplan import api
-
     access = server_access(source, n_tries=2)
     while True:
         yield api.top_live(access, now_s=time.time(), back_s=back_s, step_s=step_s)

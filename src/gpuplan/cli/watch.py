@@ -10,6 +10,8 @@ import typer
 
 from gpuplan.cli.command import OUTPUT
 from gpuplan.cli.options import SERVER, SLO, UsdPerH, arg, opt, option
+from gpuplan.errors import InputError, one
+from gpuplan.units import HOUR, MS
 
 if TYPE_CHECKING:
     from gpuplan.domain.telemetry.monitoring import LiveSource, ServerAccess
@@ -64,7 +66,6 @@ def watch(options: WatchOptions) -> None:
         return
     from gpuplan.domain.telemetry.monitoring import WatchRequest
     from gpuplan.server.watch import Watch, run
-    from gpuplan.units import MS
 
     host, port = _address(options.listen)
     ttft_ms = options.slo_ttft_ms
@@ -99,7 +100,6 @@ def server_access(url: str, **settings: Any) -> "ServerAccess":
 def telemetry_source(source: str, *, hours: float, step_s: float) -> "Path | LiveSource":
     """A telemetry file, or the last hours of a Prometheus server's URL."""
     from gpuplan.domain.telemetry.monitoring import LiveSource, TimeWindow
-    from gpuplan.units import HOUR
 
     if not source.startswith(("http://", "https://")):
         return Path(source)
@@ -108,8 +108,6 @@ def telemetry_source(source: str, *, hours: float, step_s: float) -> "Path | Liv
 
 
 def _address(listen: str) -> tuple[str, int]:
-    from gpuplan.errors import InputError, one
-
     host, _, port = listen.rpartition(":")
     if not host or not port.isdigit():
         what = f"{listen!r} is not an address"

@@ -3,6 +3,7 @@
 import re
 from typing import Annotated, NamedTuple
 
+from gpuplan import api
 from gpuplan.cli.options import LOAD, MODEL, Accelerator, Json, Output, Overlay, arg, option
 from gpuplan.cli.output import Form, chosen, emit
 from gpuplan.errors import InputError, one
@@ -32,7 +33,6 @@ class NetworkOptions(NamedTuple):
 
 def predict_network(options: NetworkOptions) -> None:
     """Predict batch time and samples per second of a CNN, ViT, encoder or diffusion model."""
-    from gpuplan import api
     from gpuplan.domain.requests.requests import NetworkRequest
 
     width, height = _size(options.size)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from gpuplan import api
 from gpuplan.cli.completion import model_names
 from gpuplan.cli.options import (
     COMMON,
@@ -41,6 +42,7 @@ from gpuplan.cli.options import (
     user_store,
 )
 from gpuplan.cli.output import Form, busy, check_writable, chosen, emit, write_whole
+from gpuplan.errors import InputError, one
 
 if TYPE_CHECKING:
     from gpuplan.domain.requests.requests import PredictRequest
@@ -116,8 +118,6 @@ def predict(options: PredictOptions) -> None:
         return predict_table(Path(options.model))
     if options.on is None:
         raise typer.BadParameter("is missing; give accelerators, e.g. 8xH100", param_hint="--on")
-    from gpuplan import api
-
     if options.precisions is not None:
         return _compare_precisions(options, options.on)
     found = api.predict(
@@ -132,9 +132,6 @@ def predict(options: PredictOptions) -> None:
 
 
 def _compare_precisions(options: PredictOptions, on: str) -> None:
-    from gpuplan import api
-    from gpuplan.errors import InputError, one
-
     names = [name.strip() for name in (options.precisions or "").split(",") if name.strip()]
     if not names or options.precision is not None:
         what = "no precision is named" if not names else "--precision names one already"
@@ -178,8 +175,6 @@ def _request(options: PredictOptions) -> "PredictRequest":
 
 def predict_table(file: Table, out: Out = None) -> None:
     """Predict each configuration of a table (CSV), inference or training; writes CSV."""
-    from gpuplan import api
-
     check_writable(out)
     with busy("predicting every row"):
         report = api.predict_table(file)
@@ -195,7 +190,6 @@ def predict_table(file: Table, out: Out = None) -> None:
 
 def roofline(options: RooflineOptions) -> None:
     """Show where prefill and decode lie under the roofline, and what limits each."""
-    from gpuplan import api
     from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
 
     request = PredictRequest(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
+from gpuplan import api
 from gpuplan.cli.options import (
     ANALYSIS,
     MODEL,
@@ -27,7 +28,7 @@ from gpuplan.cli.options import (
     option,
 )
 from gpuplan.cli.output import Form, chosen, emit
-from gpuplan.errors import InputError, one
+from gpuplan.errors import InputError, ViolationError, one
 
 if TYPE_CHECKING:
     from gpuplan.domain.training.scaling import ScaleRequest
@@ -109,8 +110,6 @@ class TrainingOptions(NamedTuple):
 
 def predict_training(options: TrainingOptions) -> None:
     """Predict step time, tokens per second, MFU and duration of a training run, with ranges."""
-    from gpuplan import api
-
     run = api.training_run(
         options.model,
         options.on,
@@ -180,9 +179,6 @@ def scale(options: ScaleOptions) -> None:
 
     Exits with code 4 when the largest number is past the knee, unless forced.
     """
-    from gpuplan import api
-    from gpuplan.errors import ViolationError
-
     curve = api.scale(_scale_request(options))
     emit(api.scale_sheet(curve), chosen(options.output, as_json=options.as_json))
     if curve.is_past_knee and not options.force:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from gpuplan import api
 from gpuplan.cli.options import user_store
 from gpuplan.cli.output import Form, busy, chosen, emit, names, whole_file, write_whole
 from gpuplan.cli.simulate.conflicts import (
@@ -34,6 +35,8 @@ from gpuplan.cli.simulate.files import (
 from gpuplan.cli.simulate.options import SimulateOptions
 from gpuplan.cli.simulate.parse import seconds, sizes
 from gpuplan.cli.simulate.request import drawn_load, simulate_request
+from gpuplan.errors import InputError, Problem, one
+from gpuplan.units import HOUR
 
 if TYPE_CHECKING:
     from gpuplan.cli.simulate.files import Query
@@ -92,8 +95,6 @@ def _simulate(options: SimulateOptions) -> None:
 def _in_memory(
     options: SimulateOptions, taken: "LoadSource", request: "SimulateRequest"
 ) -> "Shown":
-    from gpuplan import api
-
     request = api.with_described(request, taken)
     options = options._replace(model=options.model or taken.model)
     if options.fleet is not None:
@@ -106,8 +107,6 @@ def _in_memory(
 
 
 def _planned(options: SimulateOptions, path: Path) -> "Shown":
-    from gpuplan import api
-
     with busy(SIMULATING):
         found = api.simulate_planned(
             path,
@@ -123,8 +122,6 @@ def _planned(options: SimulateOptions, path: Path) -> "Shown":
 
 
 def _network(options: SimulateOptions, taken: "LoadSource", request: "SimulateRequest") -> "Shown":
-    from gpuplan import api
-
     model, overlays = _model(options), options.overlay or []
     with busy(SIMULATING):
         found = api.simulate_network(model, options.on, taken, request, overlays=overlays)
@@ -134,8 +131,6 @@ def _network(options: SimulateOptions, taken: "LoadSource", request: "SimulateRe
 
 
 def _model(options: SimulateOptions) -> str:
-    from gpuplan.errors import InputError, one
-
     if options.model is None:
         raise one(InputError, "simulate", "--model", "missing", "name the model to serve")
     return options.model
@@ -144,8 +139,6 @@ def _model(options: SimulateOptions) -> str:
 def _ready(
     options: SimulateOptions, requests: "Requests", request: "SimulateRequest"
 ) -> "PreparedFleet":
-    from gpuplan import api
-
     model, overlays, store = _model(options), options.overlay or [], user_store()
     with busy("loading; the first run on a machine compiles its kernels"):
         return api.prepare_fleet(
@@ -154,8 +147,6 @@ def _ready(
 
 
 def _run(options: SimulateOptions, taken: "LoadSource", request: "SimulateRequest") -> "Shown":
-    from gpuplan import api
-
     ready, n = _ready(options, taken.requests, request), len(taken.requests)
     if n < MANY:
         with busy(SIMULATING):
@@ -174,8 +165,6 @@ def _run(options: SimulateOptions, taken: "LoadSource", request: "SimulateReques
 def _autoscaled(
     options: SimulateOptions, fleet: Path, taken: "LoadSource", request: "SimulateRequest"
 ) -> "Shown":
-    from gpuplan import api
-
     served, overlays, store = (options.model, options.on), options.overlay or [], user_store()
     with busy(f"{SIMULATING}, for some 20 s"):
         found = api.simulate_fleet(
@@ -189,8 +178,6 @@ def _autoscaled(
 def _stream(
     options: SimulateOptions, drawn: "DrawnLoad", query: "Query", request: "SimulateRequest"
 ) -> "Shown":
-    from gpuplan import api
-
     if options.trace is not None:
         coming = api.trace_blocks(options.trace, query)
     else:
@@ -205,8 +192,6 @@ def _stream(
 
 
 def _sweep(options: SimulateOptions, taken: "LoadSource", request: "SimulateRequest") -> "Shown":
-    from gpuplan import api
-
     sweep = _sweep_request(options)
     ready = _ready(options, taken.requests, request)
     ready = replace(ready, assumptions=(*taken.assumptions, *ready.assumptions))
@@ -219,8 +204,6 @@ def _sweep(options: SimulateOptions, taken: "LoadSource", request: "SimulateRequ
 
 def _sweep_request(options: SimulateOptions) -> "CurveRequest":
     from gpuplan.domain.simulation.simulation import CurveRequest
-    from gpuplan.errors import InputError, Problem
-    from gpuplan.units import HOUR
 
     waste_usd, delay_usd = options.cost_waste, options.cost_delay
     if waste_usd is None or delay_usd is None:
@@ -240,7 +223,6 @@ def _sweep_request(options: SimulateOptions) -> "CurveRequest":
 
 def simulate_cluster_jobs(options: SimulateOptions, cluster: Path, jobs: Path) -> None:
     """Replay, show, and write what was asked for."""
-    from gpuplan import api
     from gpuplan.domain.cluster.answer import ClusterRequest
 
     _check_targets(options)
@@ -268,8 +250,6 @@ def simulate_cluster_jobs(options: SimulateOptions, cluster: Path, jobs: Path) -
 
 
 def _check_targets(options: SimulateOptions) -> None:
-    from gpuplan.errors import InputError, Problem
-
     problems = [
         Problem("--chart", f"{target!r} has no known format", "end in .svg")
         for target in options.chart or []
@@ -288,8 +268,6 @@ def _check_targets(options: SimulateOptions) -> None:
 def _write_jobs(path: Path, found: "ClusterSimulation") -> None:
     """Every job in a file of its own."""
     import polars
-
-    from gpuplan import api
 
     table = polars.DataFrame(api.job_columns(found))
     with whole_file(path) as part:

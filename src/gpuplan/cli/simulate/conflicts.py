@@ -1,13 +1,11 @@
 """Options that contradict each other or would do nothing: each is an error, none is ignored."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from gpuplan import api
 from gpuplan.cli.options import usual
 from gpuplan.cli.simulate.options import Batching, SimulateOptions
-
-if TYPE_CHECKING:
-    from gpuplan.errors import Problem
+from gpuplan.errors import InputError, Problem, one
 
 SWEEP = "--sweep-replicas"
 IN_MEMORY = "remove --stream"
@@ -26,8 +24,6 @@ def check_options(options: SimulateOptions) -> None:
 
 def check_plan(options: SimulateOptions) -> None:
     """A plan names its fleet and load itself; without one, accelerators must be named."""
-    from gpuplan.errors import InputError, Problem
-
     if options.plan is None:
         if not options.on:
             fix = "name the accelerators of a replica, e.g. --on H100, or give a plan file"
@@ -45,8 +41,6 @@ CLUSTER_ONLY = ("compare", "change_nodes", "advise_quotas", "advise_mig", "rende
 
 def check_jobs(options: SimulateOptions) -> None:
     """A job trace is replayed on a cluster file, with nothing of a serving fleet beside it."""
-    from gpuplan.errors import InputError, Problem
-
     if options.jobs is None:
         fix = "add --jobs TRACE and a cluster file, or remove it"
         lonely = _given(options, CLUSTER_ONLY)
@@ -70,8 +64,6 @@ def check_fleet(options: SimulateOptions) -> None:
 
 def is_network(options: SimulateOptions) -> bool:
     """Whether whole requests of a CNN, encoder or the like are batched, not tokens of an LLM."""
-    from gpuplan import api
-
     is_fixed = options.batching is not Batching.CONTINUOUS
     return is_fixed and options.model is not None and api.is_network(options.model)
 
@@ -100,9 +92,6 @@ def with_recorded_lengths(options: SimulateOptions) -> SimulateOptions:
 
 def _check_batching(options: SimulateOptions) -> None:
     """What is served by whole requests needs a rule for its batches."""
-    from gpuplan import api
-    from gpuplan.errors import InputError, one
-
     model = options.model
     if model is not None and options.input_tokens is None and api.is_network(model):
         what = f"continuous does not apply to {model}, which is served by whole requests"
@@ -110,9 +99,7 @@ def _check_batching(options: SimulateOptions) -> None:
         raise one(InputError, "simulate", "--batching", what, fix)
 
 
-def _sources(options: SimulateOptions) -> "list[Problem]":
-    from gpuplan.errors import Problem
-
+def _sources(options: SimulateOptions) -> list[Problem]:
     given = _given(options, ("trace", "scenario", "rate", "phases", "users"))
     if len(given) == 1:
         return []
@@ -121,10 +108,8 @@ def _sources(options: SimulateOptions) -> "list[Problem]":
     return [Problem("load", what, fix)]
 
 
-def _unused(options: SimulateOptions) -> "list[Problem]":
+def _unused(options: SimulateOptions) -> list[Problem]:
     """Options that the source of the requests makes meaningless."""
-    from gpuplan.errors import Problem
-
     trace, found = options.trace, []
     if trace is not None or options.scenario is not None:
         source = "--trace" if trace is not None else "--scenario"
@@ -142,10 +127,8 @@ def _unused(options: SimulateOptions) -> "list[Problem]":
     return found
 
 
-def _streaming(options: SimulateOptions) -> "list[Problem]":
+def _streaming(options: SimulateOptions) -> list[Problem]:
     """What must know all requests at once cannot be streamed."""
-    from gpuplan.errors import Problem
-
     is_closed = options.users is not None
     found = []
     if options.itl and (options.stream or is_closed):
@@ -167,10 +150,8 @@ def _streaming(options: SimulateOptions) -> "list[Problem]":
     return found + _conflicts(options, beside, "--stream", IN_MEMORY)
 
 
-def _lonely(options: SimulateOptions) -> "list[Problem]":
+def _lonely(options: SimulateOptions) -> list[Problem]:
     """Options that mean nothing without another."""
-    from gpuplan.errors import Problem
-
     return [
         Problem(flag, f"needs {other}", "add it, or remove this option")
         for names, is_other, other in _dependent(options)
@@ -198,7 +179,7 @@ def _dependent(options: SimulateOptions) -> list[Dependent]:
     ]
 
 
-def _beside_sweep(options: SimulateOptions) -> "list[Problem]":
+def _beside_sweep(options: SimulateOptions) -> list[Problem]:
     """A sweep simulates several fleet sizes and retains no single request."""
     if options.sweep_replicas is None:
         return []
@@ -215,15 +196,11 @@ def _given(options: SimulateOptions, names: Iterable[str]) -> list[str]:
 
 def _conflicts(
     options: SimulateOptions, beside: Iterable[str], option: str, fix: str
-) -> "list[Problem]":
-    from gpuplan.errors import Problem
-
+) -> list[Problem]:
     flags = _given(options, beside)
     return [Problem(flag, f"conflicts with {option}", fix) for flag in flags]
 
 
-def _refuse(problems: "list[Problem]") -> None:
-    from gpuplan.errors import InputError
-
+def _refuse(problems: list[Problem]) -> None:
     if problems:
         raise InputError("simulate", problems)

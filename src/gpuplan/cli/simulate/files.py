@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from gpuplan import api
 from gpuplan.cli.output import check_writable, is_plain, whole_file, write_whole
 from gpuplan.cli.simulate.options import SimulateOptions
 from gpuplan.cli.simulate.parse import priority_mix
+from gpuplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from gpuplan.domain.chart import Chart
@@ -37,8 +39,6 @@ Progressed = Callable[[int], None]
 
 def check_targets(out: Path | None, charts: list[str]) -> None:
     """Before anything is computed: can what was asked be written?"""
-    from gpuplan.errors import InputError, Problem
-
     problems = []
     if out is not None and out.suffix not in (".csv", ".parquet"):
         problems.append(
@@ -55,8 +55,6 @@ def check_targets(out: Path | None, charts: list[str]) -> None:
 
 def write_requests(path: Path, outcome: "Outcome", end: "Ints | None" = None) -> None:
     """Every request in a file of its own; `end` says how those of an autoscaled fleet ended."""
-    from gpuplan import api
-
     with whole_file(path) as part:
         if path.suffix == ".csv":
             with part.open("w", encoding="utf-8") as file:
@@ -107,8 +105,6 @@ class RequestFile:
             return
         import polars
 
-        from gpuplan import api
-
         columns = api.passed_columns(requests, times, first=self._n)
         part = Path(self._folder.name) / f"{self._n_parts:06d}.parquet"
         polars.DataFrame(columns).write_parquet(part)
@@ -129,8 +125,6 @@ def show_charts(
     targets: list[str], charts: "tuple[Chart, ...]", title: str, *, is_beside: bool
 ) -> None:
     """Charts where they were asked for; beside a result that machines read, on stderr."""
-    from gpuplan import api
-
     for target in targets:
         path = Path(target)
         if target == TERMINAL:
@@ -195,9 +189,7 @@ def cleaning_up() -> Iterator[None]:
 
 def trace_query(options: SimulateOptions) -> "Query":
     """Columns and rows of the trace; None where nothing was typed."""
-    from gpuplan import api
     from gpuplan.domain.traffic.trace import TraceQuery
-    from gpuplan.errors import InputError, Problem
 
     pairs = [part.partition("=") for part in options.where or []]
     bad = [
@@ -229,8 +221,6 @@ def load(options: SimulateOptions, drawn: "DrawnLoad", query: "Query") -> "LoadS
 
 
 def _from_source(options: SimulateOptions, drawn: "DrawnLoad", query: "Query") -> "LoadSource":
-    from gpuplan import api
-
     trace, scale, seed = options.trace, options.scale, options.seed
     seconds = drawn.duration_s
     if trace is not None and trace.is_dir():
@@ -244,8 +234,6 @@ def _from_source(options: SimulateOptions, drawn: "DrawnLoad", query: "Query") -
 
 
 def _adjusted(taken: "LoadSource", options: SimulateOptions, query: "Query") -> "LoadSource":
-    from gpuplan import api
-
     if options.lengths_from is not None:
         taken = api.with_lengths(taken, options.lengths_from, query, seed=options.seed)
     if options.shared_prefix is not None:

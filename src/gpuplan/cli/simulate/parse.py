@@ -4,6 +4,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuplan.errors import InputError, one
+from gpuplan.units import MS
+
 if TYPE_CHECKING:
     from gpuplan.domain.scenario.demand import LengthShape, TokenLengths
     from gpuplan.domain.simulation.outcome import SloTargets
@@ -93,7 +96,6 @@ def objective(
 ) -> "SloTargets | None":
     """Limits of each request; None where none was given."""
     from gpuplan.domain.simulation.outcome import SloTargets
-    from gpuplan.units import MS
 
     slo = SloTargets(
         ttft_s=None if ttft_ms is None else ttft_ms * MS,
@@ -125,6 +127,4 @@ def priority_mix(text: str | None) -> tuple[tuple[int, float], ...]:
 
 
 def _wrong(flag: str, text: str, fix: str) -> Exception:
-    from gpuplan.errors import InputError, one
-
     return one(InputError, "simulate", flag, f"cannot read {text!r}", fix)

@@ -13,7 +13,8 @@ from gpuplan.cli.simulate.parse import (
     warmup_s,
     whole_numbers,
 )
-from gpuplan.units import MONTH
+from gpuplan.errors import InputError, Problem, one
+from gpuplan.units import MONTH, MS
 
 if TYPE_CHECKING:
     from gpuplan.domain.inference.performance import Drafts
@@ -97,7 +98,6 @@ def _engine(options: SimulateOptions) -> "EngineRequest":
 
 def _speculation(options: SimulateOptions) -> "Drafts | None":
     from gpuplan.domain.inference.performance import Drafts
-    from gpuplan.errors import InputError, one
 
     n_tokens, rate = options.num_speculative_tokens, options.acceptance_rate
     if n_tokens is None and rate is None:
@@ -128,8 +128,6 @@ def _replica(options: SimulateOptions) -> "ReplicaRequest":
 
 def _steps(options: SimulateOptions) -> str | None:
     """Step times as typed, or the file that holds them."""
-    from gpuplan.errors import InputError, one
-
     if options.step_time is not None and options.step_table is not None:
         what = "conflicts with --step-time"
         raise one(InputError, "simulate", "--step-table", what, "give one of the two")
@@ -141,8 +139,6 @@ def _steps(options: SimulateOptions) -> str | None:
 def _batch_policy(options: SimulateOptions) -> "BatchPolicy | None":
     """How batches are formed; None where requests join and leave between iterations."""
     from gpuplan.domain.simulation.batching import BatchPolicy
-    from gpuplan.errors import InputError, one
-    from gpuplan.units import MS
 
     if options.batching is Batching.CONTINUOUS:
         _refuse_batch_options(options)
@@ -160,8 +156,6 @@ def _batch_policy(options: SimulateOptions) -> "BatchPolicy | None":
 
 
 def _refuse_batch_options(options: SimulateOptions) -> None:
-    from gpuplan.errors import InputError, Problem
-
     given = {
         "--max-batch-size": options.max_batch_size,
         "--max-queue-delay-ms": options.max_queue_delay_ms,
