@@ -1,62 +1,23 @@
 """How results show themselves in Python: the report room's functions, found by kind of result."""
 
 from collections.abc import Callable
+from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
 from gpuplan.domain.result import Result
 from gpuplan.domain.sheet import Sheet
 
-# Kind of result → the function of this package that makes its sheet.
-SHEETS = {
-    "AcceleratorRanking": "rank_sheet",
-    "ActualComparison": "actual_sheet",
-    "Answer": "plan_sheet",
-    "CalibrationOutcome": "calibrate_sheet",
-    "ClusterPlan": "cluster_plan_sheet",
-    "ClusterSimulation": "cluster_sheet",
-    "DesignedPlan": "design_sheet",
-    "Diagnosis": "diagnose_sheet",
-    "Fit": "fit_sheet",
-    "FleetSimulation": "fleet_sheet",
-    "FleetSizeCurve": "curve_sheet",
-    "NetworkForecast": "network_sheet",
-    "NetworkSimulation": "simulate_sheet",
-    "Outlook": "forecast_sheet",
-    "PrecisionComparison": "precisions_sheet",
-    "Prediction": "predict_sheet",
-    "ProbeAdvice": "probe_sheet",
-    "Replanned": "replan_sheet",
-    "Roofline": "roofline_sheet",
-    "RunComparison": "runs_sheet",
-    "RunForecast": "run_sheet",
-    "ScaleCurve": "scale_sheet",
-    "Simulation": "simulate_sheet",
-    "StartEstimate": "eta_sheet",
-    "StreamedSimulation": "simulate_sheet",
-    "Survey": "survey_sheet",
-    "SystemCheck": "check_sheet",
-    "TrainingFit": "training_sheet",
-    "ValidationReport": "validate_sheet",
-    "Verified": "verified_sheet",
-}
-# Kind of result → the list of its document that is its main table.
-ROWS = {
-    "ActualComparison": "plan_against_actual",
-    "RunComparison": "rows",
-    "AcceleratorRanking": "ranking",
-    "PrecisionComparison": "precisions",
-    "Answer": "alternatives",
-    "ClusterPlan": "alternatives",
-    "ClusterSimulation": "by_team",
-    "Diagnosis": "verdicts",
-    "FleetSizeCurve": "points",
-    "Roofline": "points",
-    "ScaleCurve": "points",
-    "Survey": "fits",
-    "SystemCheck": "bottlenecks",
-    "Verified": "checks",
-}
+
+@cache
+def shown() -> dict[str, dict[str, str]]:
+    """Kind of result → the function of this package that makes its sheet, and its main table.
+
+    The main table is the list of its document that is named as rows; without one it has none.
+    """
+    from gpuplan.csv_rows import packaged_rows
+
+    return {row["result"]: row for row in packaged_rows("gpuplan.api", "data/results.csv")}
 
 
 class Presenter:
@@ -66,7 +27,7 @@ class Presenter:
         """The document, tables and remarks of the result."""
         from gpuplan import api
 
-        make: Callable[[Any], Sheet] = getattr(api, SHEETS[type(result).__name__])
+        make: Callable[[Any], Sheet] = getattr(api, shown()[type(result).__name__]["sheet"])
         return make(result)
 
     def columns(self, result: Result) -> dict[str, Any] | list[dict[str, Any]] | None:
@@ -76,8 +37,8 @@ class Presenter:
             from gpuplan.report.simulation.document import request_columns
 
             return dict(request_columns(outcome))
-        rows = ROWS.get(type(result).__name__)
-        return None if rows is None else flat_rows(self.sheet(result).document[rows])
+        rows = shown()[type(result).__name__]["rows"]
+        return flat_rows(self.sheet(result).document[rows]) if rows else None
 
     def html(self, sheet: Sheet) -> str | None:
         """The sheet as a fragment of a page; None without jinja2, which makes pages."""

@@ -12,93 +12,14 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from gpuplan.catalog.words import meanings, words
 from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.model.precision import FORMATS
 
-QUIET = frozenset(
-    (
-        "instruct",
-        "instruction",
-        "chat",
-        "hf",
-        "it",
-        "pt",
-        "meta",
-        "arch",
-        "nvidia",
-        "inst",
-        "preview",
-        "gguf",
-        "ggml",
-        "mlx",
-        "exl2",
-        "latest",
-        "qat",
-        "dense",
-        "cloud",
-        "c4ai",
-        "ai21",
-        "snowflake",
-        "facebook",
-        "google",
-        "microsoft",
-        "openai",
-        "mistralai",
-    )
-)
-SOFT = frozenset(
-    (
-        "base",
-        "thinking",
-        "reasoning",
-        "dpo",
-        "sft",
-        "deduped",
-        "exp",
-        "hybrid",
-        "original",
-        "en",
-    )
-)
-SIZES = frozenset(
-    (
-        "nano",
-        "micro",
-        "tiny",
-        "mini",
-        "small",
-        "medium",
-        "large",
-        "huge",
-        "giant",
-        "lite",
-        "xs",
-        "s",
-        "m",
-        "l",
-        "xl",
-        "xxl",
-    )
-)
-PRECISIONS = {
-    "fp8": "fp8",
-    "nvfp4": "nvfp4",
-    "fp4": "nvfp4",
-    "mxfp4": "mxfp4",
-    "int8": "int8",
-    "w8a8": "int8",
-    "w8a16": "int8",
-    "int4": "int4",
-    "w4a16": "int4",
-    "awq": "int4",
-    "gptq": "int4",
-    "4bit": "nf4",
-    "f16": "fp16",
-    "bnb": "nf4",
-    "8bit": "int8",
-    "bf16": "bf16",
-    "fp16": "fp16",
-}
+QUIET = frozenset(words("model_quiet"))
+SOFT = frozenset(words("model_soft"))
+SIZES = frozenset(words("model_size"))
+PRECISIONS = meanings("model_precision")
 PRECISION_NOISE = {"dynamic", "static", "quantized", "pertensor", "block", "kv", "g128", "marlin"}
 N_TEXTS = 4096  # names typed that are remembered; the catalog's own among them
 MIN_LETTERS = 3  # of a word that can carry a name alone

@@ -11,7 +11,7 @@ import gpuplan
 from fakes import results
 from gpuplan import api
 from gpuplan.api.pages import need
-from gpuplan.api.presenter import ROWS, SHEETS, Presenter
+from gpuplan.api.presenter import Presenter, shown
 from gpuplan.api.verbs import TRAINING_COLUMNS
 from gpuplan.calibration.tables import read_rows
 from gpuplan.domain.requests.plan import PlanRequest
@@ -25,6 +25,8 @@ from gpuplan.units import GB, HOUR, MINUTE
 from shared_data import ROOT
 
 MODEL, ON = "Llama-3.1-8B", "H100"
+SHEETS = {kind: row["sheet"] for kind, row in shown().items()}
+ROWS = {kind: row["rows"] for kind, row in shown().items() if row["rows"]}
 HOSTILE = "<script>alert('x')</script>"
 
 

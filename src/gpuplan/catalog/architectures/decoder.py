@@ -18,6 +18,7 @@ from gpuplan.catalog.architectures.hybrid import (
 from gpuplan.catalog.architectures.latent import compressed_part, latent_part
 from gpuplan.catalog.architectures.pattern import feed_kinds, mixer_kinds
 from gpuplan.catalog.architectures.shape import INNER, VOCAB, Fields, Shape, is_new_falcon
+from gpuplan.catalog.words import words
 from gpuplan.domain.model.layers import Experts, FeedForward, LayerGroup
 from gpuplan.domain.model.network import Embedding, LayerStack
 
@@ -28,14 +29,7 @@ PER_LAYER = (GEMMA3N, "gemma4_text", "gemma4_unified_text")
 WIDTH_STEP = 256
 
 
-MTP = (
-    "num_nextn_predict_layers",
-    "mtp_num_hidden_layers",
-    "num_mtp_modules",
-    "mtp_num_layers",
-    "num_mtp_layers",
-    "n_mtp_layers",
-)
+MTP = words("mtp_layers")
 MAX_MTP = 64
 RECURRENT = ("conv", "hybrid", "lightning", "linear", "mamba", "recurrent")
 

@@ -2,43 +2,13 @@
 
 from gpuplan.catalog.architectures.pattern import EXPERTS, n_experts
 from gpuplan.catalog.architectures.shape import FOURFOLD, INNER, Shape
+from gpuplan.catalog.words import meanings, words
 from gpuplan.domain.model.layers import Experts, FeedForward
 
-ACTIVE = (
-    "num_experts_per_tok",
-    "num_experts_per_token",
-    "experts_per_token",
-    "moe_topk",
-    "moe_k",
-    "top_k_experts",
-    "moe_top_k",
-    "num_selected_experts",
-    "n_activated_experts",
-    "top_k",
-    "num_activated_experts",
-    "moe_router_topk",
-)
-EXPERT_INNER = (
-    "moe_intermediate_size",
-    "expert_ffn_hidden_size",
-    "moe_ffn_hidden_size",
-    "expert_intermediate_size",
-    "moe_hidden_size",
-    "ffn_hidden_size",
-)
-SHARED_INNER = (
-    "shared_expert_intermediate_size",
-    "moe_shared_expert_intermediate_size",
-    "share_expert_dim",
-    "shared_intermediate_size",
-    "moe_shared_intermediate_size",
-)
-SHARED_COUNT = (
-    "n_shared_experts",
-    "num_shared_experts",
-    "num_shared_expert",
-    "moe_num_shared_experts",
-)
+ACTIVE = words("active_experts")
+EXPERT_INNER = words("expert_width")
+SHARED_INNER = words("shared_expert_width")
+SHARED_COUNT = words("shared_experts")
 # Their shared expert has a gate of its own.
 SHARED_GATE = ("qwen2_moe", "qwen3_next", "qwen3_5_moe_text")
 ACTIVATION_PARAMS = {"apertus": 2}
@@ -60,14 +30,7 @@ def inner_size(shape: Shape, layer: int = 0) -> int:
 
 
 # Families that name the dense width differently.
-OWN_NAME = {
-    "granitemoehybrid": "shared_intermediate_size",
-    "lfm2": "block_ff_dim",
-    "lfm2_moe": "block_ff_dim",
-    "llama4_text": "intermediate_size_mlp",
-    "longcat_flash": "ffn_hidden_size",
-    "minimax_m3": "dense_intermediate_size",
-}
+OWN_NAME = meanings("dense_width_of_family")
 
 
 def _special_width(shape: Shape, width: int, layer: int) -> int:

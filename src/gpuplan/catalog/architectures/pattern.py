@@ -7,44 +7,11 @@ Feed-forward parts: dense, moe, none.
 from collections.abc import Callable
 
 from gpuplan.catalog.architectures.shape import ATTENTION_FREE, Shape
+from gpuplan.catalog.words import meanings, words
 
-WORDS = {
-    "full_attention": "full",
-    "attention": "full",
-    "full": "full",
-    "global": "full",
-    "sliding_attention": "sliding",
-    "sliding": "sliding",
-    "local": "sliding",
-    "chunked_attention": "chunked",
-    "linear_attention": "linear",
-    "linear": "linear",
-    "mamba": "mamba",
-    "mamba2": "mamba",
-    "conv": "conv",
-    "recurrent": "recurrent",
-    "compressed_sparse_attention": "compressed",
-    "heavily_compressed_attention": "compressed",
-    "hybrid": "hybrid",
-    "minimax_m3_sparse": "full",
-    "kda": "linear",
-    "moe": "none",
-    "mlp": "none",
-    "latent_attention": "latent",
-    "deepseek_sparse_attention": "full",
-    "sparse_attention": "full",
-}
+WORDS = meanings("layer_kind")
 LETTERS = {"M": "mamba", "*": "full", "-": "none", "E": "none"}
-EXPERTS = (
-    "num_local_experts",
-    "num_experts",
-    "n_routed_experts",
-    "moe_num_experts",
-    "num_moe_experts",
-    "n_experts",
-    "num_routed_experts",
-    "moe_num_routed_experts",
-)
+EXPERTS = words("experts")
 
 
 def mixer_kinds(shape: Shape) -> list[str]:
@@ -64,14 +31,7 @@ def mixer_kinds(shape: Shape) -> list[str]:
 
 
 # What "linear attention" is in families that have another one than the gated delta rule.
-LINEAR = {
-    "bamba": "mamba",
-    "granitemoehybrid": "mamba",
-    "jamba": "mamba",
-    "minimax": "lightning",
-    "nemotron_h": "mamba",
-    "zamba2": "mamba",
-}
+LINEAR = meanings("linear_attention_of_family")
 
 
 def _native(shape: Shape, kind: str) -> str:

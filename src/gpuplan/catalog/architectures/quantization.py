@@ -8,9 +8,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
-from typing import get_args
+from typing import cast, get_args
 
 from gpuplan.catalog.architectures.shape import Fields
+from gpuplan.catalog.words import by_meaning
 from gpuplan.domain.model.network import Checkpoint, Part
 from gpuplan.domain.model.precision import FORMATS, NumberFormat, format_named
 
@@ -18,53 +19,14 @@ MAX_ENTRIES = 200_000
 PARTS: tuple[Part, ...] = get_args(Part)
 IGNORED = ("modules_to_not_convert", "ignore", "exclude_modules", "ignored_layers", "exclude")
 # Module names by which published checkpoints call each part, below a layer.
-IN_LAYER: dict[Part, tuple[str, ...]] = {
-    "attention": (
-        "self_attn.q_proj",
-        "self_attn.o_proj",
-        "self_attn.q_a_proj",
-        "mixer.in_proj",
-        "linear_attn.out_proj",
-        "attn.wq_a",
-        "mamba.in_proj",
-        "attention.wq",
-    ),
-    "feed_forward": ("mlp.down_proj", "mlp.up_proj", "feed_forward.down_proj"),
-    "experts": (
-        "mlp.experts.0.down_proj",
-        "block_sparse_moe.experts.0.w1",
-        "mixer.experts.0.up_proj",
-        "mlp.experts",
-        "feed_forward.experts.0.down_proj",
-        "moe.experts.0.down_proj",
-        "ffn.experts.0.w1",
-    ),
-    "shared_experts": (
-        "mlp.shared_experts.down_proj",
-        "mlp.shared_expert.down_proj",
-        "mixer.shared_experts.up_proj",
-        "block_sparse_moe.shared_experts.down_proj",
-        "feed_forward.shared_expert.down_proj",
-        "share_expert.down_proj",
-        "ffn.shared_experts.w1",
-    ),
-}
+IN_LAYER = cast("dict[Part, tuple[str, ...]]", by_meaning("module_in_layer"))
 # Gemma 4 has its experts beside the dense part, not within it.
 GEMMA4: dict[Part, tuple[str, ...]] = {
     **IN_LAYER,
     "experts": ("experts.0.down_proj",),
     "shared_experts": ("mlp.down_proj",),
 }
-OUTSIDE: dict[Part, tuple[str, ...]] = {
-    "head": ("lm_head",),
-    "tower": (
-        "visual.blocks.0.attn.qkv",
-        "vision_tower.encoder.layers.0.self_attn.q_proj",
-        "vision_model.model.layers.0.self_attn.q_proj",
-        "vision_tower",
-        "visual",
-    ),
-}
+OUTSIDE = cast("dict[Part, tuple[str, ...]]", by_meaning("module_outside"))
 # Their converters leave the head alone without being told.
 HEAD_STAYS = ("fp8", "awq", "gptq", "bitsandbytes", "mxfp4", "fbgemm_fp8", "auto-round")
 KV_FORMATS = {"FP8": "fp8", "NVFP4": "nvfp4", "INT8": "int8"}

@@ -16,36 +16,12 @@ from gpuplan.catalog.architectures.seq2seq import PAIRS, T5, bart_parts, t5_part
 from gpuplan.catalog.architectures.shape import CONTEXT, Fields, Notes, class_defaults, read_shape
 from gpuplan.catalog.architectures.towers import WAVES, towers, wave_parts, whisper_parts
 from gpuplan.catalog.architectures.vision import ALONE, DUAL, dual_parts, vision_tower
+from gpuplan.catalog.words import meanings
 from gpuplan.domain.model.layers import Experts, FeedForward
 from gpuplan.domain.model.network import Checkpoint, Embedding, LayerStack, Model, ModelKind, Part
 
 # Published name -> type of model, first match wins.
-BY_NAME = (
-    (r"gemma-3n", "gemma3n_text"),
-    (r"gemma-3", "gemma3_text"),
-    (r"gemma-2-", "gemma2"),
-    (r"gemma", "gemma"),
-    (r"falcon3", "llama"),
-    (r"falcon", "falcon"),
-    (r"distill-llama", "llama"),
-    (r"qwen3-\d+b-a\d+b", "qwen3_moe"),
-    (r"qwen3", "qwen3"),
-    (r"qwen|qwq", "qwen2"),
-    (r"phi-3|phi-4|phi3", "phi3"),
-    (r"phi", "phi"),
-    (r"stablelm-(3b|zephyr)|stable-code-3b", "stablelm"),
-    (r"pythia|stablelm|stablecode|neox|dolly|redpajama", "gpt_neox"),
-    (r"mixtral", "mixtral"),
-    (r"mistral|mathstral|ministral", "mistral"),
-    (r"olmo-2", "olmo2"),
-    (r"olmo", "olmo"),
-    (r"bloom", "bloom"),
-    (r"opt-", "opt"),
-    (r"bert|minilm|bge|e5", "bert"),
-    (r"gpt-neo", "gpt_neo"),
-    (r"gpt-?2|gpt-?3|megatron|mt-nlg|turing", "gpt2"),
-    (r"llama|yi-|vicuna|nemotron|platypus|freewilly|salamandra|smollm", "llama"),
-)
+BY_NAME = tuple(meanings("type_by_name").items())
 BY_FEED = {"LLaMAMLP": "llama", "GptNeoxMLP": "gpt_neox", "GemmaMLP": "gemma"}
 # The published checkpoints of these share the input table with the head.
 TIED = (
@@ -57,25 +33,7 @@ TIED = (
 # Mixers that no noun describes yet: a count without them would be a guess.
 UNREADABLE = {"rwkv", "rwkv5", "rwkv6", "rwkv7", "xlstm"}
 # Families whose parts are read but not all: the miss against the library's own count.
-APPROXIMATE = {
-    "aimv2": "some percent",
-    "beit": "some percent",
-    "clip_text_model": "some percent",
-    "doge": "some percent",
-    "ernie4_5_vl_moe": "about a quarter too low",
-    "got_ocr2": "about 1 %",
-    "idefics2": "about 9 % too low",
-    "janus": "about 1 %",
-    "jetmoe": "some percent",
-    "longformer": "some percent",
-    "molmo2": "about 1 %",
-    "ovis2": "about 1 %",
-    "rembert": "some percent",
-    "hy_v4": "about 1 %",
-    "AuraFlowTransformer2DModel": "up to a quarter",
-    "ChromaTransformer2DModel": "up to a quarter",
-    "HunyuanVideoTransformer3DModel": "up to a quarter",
-}
+APPROXIMATE = meanings("approximate_family")
 TEXT_PARTS = ("text_config", "llm_config", "language_config")
 
 

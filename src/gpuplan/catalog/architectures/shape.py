@@ -14,6 +14,7 @@ from json import loads
 from typing import cast
 
 from gpuplan.catalog.architectures.families import Family, canonical, family_of
+from gpuplan.catalog.words import words
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.errors import InputError, Problem
@@ -22,20 +23,7 @@ MAX_COUNT = 10**8  # no width, vocabulary or expert count comes near
 MAX_LIST = 4096  # no network is that deep
 STAND_IN = 1
 # Sizes without which a configuration describes no network.
-CORE = frozenset(
-    (
-        "hidden_size",
-        "d_model",
-        "num_hidden_layers",
-        "num_attention_heads",
-        "vocab_size",
-        "encoder_layers",
-        "decoder_layers",
-        "intermediate_size",
-        "d_ff",
-        "num_layers",
-    )
-)
+CORE = frozenset(words("core_size"))
 
 
 class Notes:
@@ -236,45 +224,16 @@ class Fields:
         return ()
 
 
-HIDDEN = ("hidden_size", "d_model", "n_embd", "hidden_dim", "dim", "model_dim", "embed_dim")
-LAYERS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers", "num_decoder_layers")
-HEADS = ("num_attention_heads", "n_heads", "n_head", "num_heads", "decoder_attention_heads")
-KV_HEADS = (
-    "num_key_value_heads",
-    "n_kv_heads",
-    "num_kv_heads",
-    "n_head_kv",
-    "multi_query_group_num",
-    "num_query_groups",
-    "kv_n_heads",
-)
-HEAD_DIM = ("head_dim", "kv_channels", "attention_head_dim", "d_kv", "head_size", "d_head")
-INNER = (
-    "intermediate_size",
-    "ffn_dim",
-    "n_inner",
-    "ffn_hidden_size",
-    "d_ff",
-    "ffn_embed_dim",
-    "feed_forward_hidden_size",
-    "block_ff_dim",
-    "mlp_hidden_size",
-    "ffn_intermediate_size",
-)
-VOCAB = ("vocab_size", "n_vocab", "padded_vocab_size", "text_vocab_size", "embedding_size")
-CONTEXT = (
-    "max_position_embeddings",
-    "n_positions",
-    "max_seq_len",
-    "max_sequence_length",
-    "n_ctx",
-    "seq_length",
-    "model_max_length",
-    "max_context_length",
-    "max_target_positions",
-)
+HIDDEN = words("hidden_size")
+LAYERS = words("layers")
+HEADS = words("heads")
+KV_HEADS = words("kv_heads")
+HEAD_DIM = words("head_size")
+INNER = words("inner_width")
+VOCAB = words("vocabulary")
+CONTEXT = words("context")
 # Families whose inner width is four times the hidden one when nothing is said.
-FOURFOLD = ("bloom", "codegen", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gptj", "mpt", "phi")
+FOURFOLD = words("fourfold_family")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from gpuplan.catalog.architectures.blocks import Block, checked_heads, layers_of
 from gpuplan.catalog.architectures.families import aliases_of, traits_of
 from gpuplan.catalog.architectures.shape import Fields
+from gpuplan.catalog.words import words
 from gpuplan.domain.model.network import Embedding, LayerStack
 from gpuplan.domain.noun import dataclass
 
@@ -35,20 +36,7 @@ SIGLIP = Tower()
 TOWERS = traits_of("vision", Tower)
 ALIASES = aliases_of("vision")
 # Encoders published by themselves, and pairs of a text and an image encoder.
-ALONE = (
-    "aimv2_vision_model",
-    "clip_vision_model",
-    "deit",
-    "dinov2",
-    "dinov2_with_registers",
-    "dinov3_vit",
-    "ijepa",
-    "siglip_vision_model",
-    "siglip2_vision_model",
-    "vit",
-    "vit_mae",
-    "vit_msn",
-)
+ALONE = words("encoder_alone")
 DUAL = ("clip", "siglip", "siglip2", "chinese_clip", "metaclip_2")
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.hardware.catalog import Catalog, Fact
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.money.market import Offer, Region, UpdateReport
@@ -29,34 +30,8 @@ MOST_ROWS, MOST_MOVES = 60, 12
 MOVED = ("cloud", "instance", "region", "old_usd_per_h", "new_usd_per_h")
 # Keys stay whole in files; a terminal has a hundred columns.
 HEADINGS = {
-    "visible_gib": "GiB visible",
-    "tb_per_s": "TB/s",
-    "bf16_tflop_per_s": "16-bit TFLOP/s",
-    "fp8_tflop_per_s": "FP8 TFLOP/s",
-    "link_gb_per_s": "link GB/s",
-    "limit_w": "W",
-    "island": "NVLink domain",
-    "accelerator": "GPU",
-    "usd_per_h": "$/h",
-    "usd_per_accel_h": "$/GPU-h",
-    "spot_usd_per_h": "spot $/h",
-    "price_date": "price as of",
-    "rack_units": "U",
-    "limit_kw": "kW",
-    "ram_gb": "RAM GB",
-    "params_b": "params B",
-    "active_b": "active B",
-    "kv_bytes_per_token": "KV B",
-    "context_tokens": "context",
-    "usd_per_kwh": "$/kWh",
-    "gco2_per_kwh": "gCO2/kWh",
-    "carbon_is": "carbon is",
-    "gbit_per_s": "Gbit/s",
-    "read_gb_per_s": "read GB/s",
-    "write_gb_per_s": "write GB/s",
-    "usd_per_gb_month": "$/GB-month",
-    "memory_gb": "GB",
-    "compute_frac": "of compute",
+    row["column"]: row["heading"]
+    for row in packaged_rows("gpuplan.report.catalog", "data/headings.csv")
 }
 
 
