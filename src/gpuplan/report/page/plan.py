@@ -9,6 +9,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, Curve
+from gpuplan.domain.plan.roles import merged
 from gpuplan.domain.sheet import Table
 from gpuplan.report.formats import peak_kw, percent, span, usd
 from gpuplan.report.page import render
@@ -224,7 +225,7 @@ def charts_of(answer: Answer) -> Iterator[tuple[str, str]]:
 
 
 def _gauges(plan: ChosenPlan) -> Iterator[Gauge]:
-    for pool in plan.pools:
+    for pool in merged(plan.pools):
         use = pool.use
         if use.peak_frac is not None and use.mean_frac is not None:
             yield Gauge(pool.workload, use.mean_frac, use.peak_frac, use.safe_frac)

@@ -24,12 +24,14 @@ from gpuplan.report.plan.headline import (
     fleet_of,
     goals_of,
     headline,
+    is_short,
+    money_unit,
     purchase_option,
     slo_name,
     with_names,
 )
 from gpuplan.report.table import table
-from gpuplan.units import HOURS_PER_MONTH, MONTH, MS
+from gpuplan.units import HOURS_PER_MONTH, MS
 
 N_REJECTED = 8  # rows where everything is asked for on a terminal
 N_ALTERNATIVES, N_SLOS, N_PURCHASES = 3, 4, 3
@@ -118,7 +120,7 @@ def weightiest(answer: Answer) -> Iterator[str]:
     bars = answer.uncertainty.tornado if answer.uncertainty else ()
     for bar in sorted(bars, key=lambda b: -abs(b.high_usd_per_month - b.low_usd_per_month)):
         low, high = sorted((bar.low_usd_per_month, bar.high_usd_per_month))
-        per = "" if _is_short(answer.plan) else "/month"
+        per = "" if is_short(answer.plan) else "/month"
         yield f"{bar.what} ({bar.span}): {usd(low)} … {usd(high)}{per}"
     ranked = [
         (rank, a) for rank, key in enumerate(WEIGHTY) for a in answer.assumptions if key in a.change
@@ -174,7 +176,7 @@ def _comparison_table(answer: Answer, plan: ChosenPlan, n_most: int | None) -> T
     n_others = len(answer.alternatives)
     title = "Plan and alternatives"
     title += f"; {n_most} of {n_others}" if n_most and n_others > n_most else ""
-    columns = ("option", "fleet", "$/month", "difference", "verdict")
+    columns = ("option", "fleet", money_unit(plan), "difference", "verdict")
     return Table(title=title, columns=columns, rows=tuple(rows), right=columns[2:4])
 
 
@@ -254,8 +256,8 @@ def _cost_table(plan: ChosenPlan, n_most: int | None) -> Table:
     }
     lines = [line for pool in plan.pools for line in pool.purchases]
     lines.sort(key=lambda line: -line.usd_per_month)
-    per, unit = ("in total", "$") if _is_short(plan) else ("per month", "$/month")
-    columns[f">{unit}"] = columns.pop(">$/month")
+    per = "in total" if is_short(plan) else "per month"
+    columns[f">{money_unit(plan)}"] = columns.pop(">$/month")
     columns[">as of"] = columns.pop(">as of")
     title = f"Cost: {usd_range(plan.cost_usd_per_month)} {per}"
     found = table(title, lines[:n_most], columns)
@@ -268,14 +270,9 @@ def _cost_table(plan: ChosenPlan, n_most: int | None) -> Table:
 
 def _hours_paid(line: PurchaseLine, plan: ChosenPlan) -> str:
     """The share of all hours; of a plan that ends within a month the hours themselves."""
-    if not _is_short(plan):
+    if not is_short(plan):
         return percent(line.paid_frac)
     return f"{line.paid_frac * HOURS_PER_MONTH:,.3g} h"
-
-
-def _is_short(plan: ChosenPlan | None) -> bool:
-    """Whether all of it ends within a month: its bill is then a sum, not a rate."""
-    return plan is not None and plan.span_s < MONTH
 
 
 def _unbought(plan: ChosenPlan) -> list[PlanCostLine]:

@@ -3,6 +3,7 @@
 Why this plan, and why not the others: everything that a plan file remembers of its choice.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,7 +15,7 @@ from gpuplan.report.document import assumption_lines, result_sheet
 from gpuplan.report.formats import accelerator_name, count, percent, signed_usd, usd
 from gpuplan.report.plan.details import calendar_table, growth_table, rejected_table, trade_table
 from gpuplan.report.plan.document import plan_document
-from gpuplan.report.plan.headline import headline, slo_name, with_names
+from gpuplan.report.plan.headline import headline, money_unit, slo_name, with_names
 from gpuplan.report.table import table
 from gpuplan.units import DAY, KW, MS
 
@@ -264,19 +265,19 @@ def explain_sheet(answer: Answer) -> Sheet:
 
 
 def _tables(answer: Answer, *, n_most: int | None) -> Iterator[Table]:
-    why = answer.explanation
+    why, named = answer.explanation, _namer(answer)
     questions = {
-        "question": lambda q: q.question,
-        "fleet": lambda q: q.fleet,
-        ">difference ($/month)": lambda q: (
+        "question": lambda q: named(q.question),
+        "fleet": lambda q: named(q.fleet),
+        f">difference ({money_unit(answer.plan)})": lambda q: (
             "–" if q.extra_usd_per_month is None else signed_usd(q.extra_usd_per_month)
         ),
-        "answer": lambda q: q.answer,
+        "answer": lambda q: named(q.answer),
     }
     crossovers = {
-        "input": lambda c: c.what,
-        "at": lambda c: c.at,
-        "then": lambda c: c.then,
+        "input": lambda c: named(c.what),
+        "at": lambda c: named(c.at),
+        "then": lambda c: named(c.then),
     }
     yield table("Why this plan", why.why, {"reason": str})
     yield table("What binds", why.binding, {"limit": str})
@@ -288,30 +289,42 @@ def _tables(answer: Answer, *, n_most: int | None) -> Iterator[Table]:
     yield growth_table(answer)
     yield rejected_table(answer, n_most)
     if answer.uncertainty is not None:
-        yield from uncertainty_tables(answer.uncertainty)
+        yield from _uncertainty_tables(answer, answer.uncertainty)
 
 
-def uncertainty_tables(found: Uncertainty) -> Iterator[Table]:
+def _namer(answer: Answer) -> Callable[[str], str]:
+    """Texts with accelerators as people name them: those of the comparison and of the plan."""
+    ids = {row.accelerator for row in answer.decision.comparison}
+    ids |= {pool.accelerator for pool in answer.plan.pools} if answer.plan else set()
+    if not ids:
+        return with_names
+    any_id = "|".join(map(re.escape, sorted(ids, key=len, reverse=True)))
+    found = re.compile(rf"(?<![\w-])(?:{any_id})(?![\w-])")
+    return lambda text: found.sub(lambda part: accelerator_name(part[0]), with_names(text))
+
+
+def _uncertainty_tables(answer: Answer, found: Uncertainty) -> Iterator[Table]:
     """Fleets over all samples, inputs by their weight, and named movements of prices."""
+    named, unit = _namer(answer), money_unit(answer.plan)
     fleets = {
         "fleet": lambda row: (
-            f"{row.fleet} ← least regret" if row.fleet == found.least_regret else row.fleet
+            named(row.fleet) + (" ← least regret" if row.fleet == found.least_regret else "")
         ),
-        ">mean ($/month)": lambda row: usd(row.mean_usd_per_month),
-        ">p95 regret ($/month)": lambda row: usd(row.p95_regret_usd_per_month),
+        f">mean ({unit})": lambda row: usd(row.mean_usd_per_month),
+        f">p95 regret ({unit})": lambda row: usd(row.p95_regret_usd_per_month),
         ">SLOs met": lambda row: percent(row.kept_frac),
     }
     tornado = {
         "input": lambda bar: bar.what,
         "range": lambda bar: bar.span,
-        ">low ($/month)": lambda bar: usd(bar.low_usd_per_month),
-        ">high ($/month)": lambda bar: usd(bar.high_usd_per_month),
+        f">low ({unit})": lambda bar: usd(bar.low_usd_per_month),
+        f">high ({unit})": lambda bar: usd(bar.high_usd_per_month),
     }
     prices = {
         "prices": lambda p: p.name,
-        ">this plan ($/month)": lambda p: usd(p.usd_per_month),
-        "best fleet then": lambda p: p.best_fleet,
-        ">its cost ($/month)": lambda p: usd(p.best_usd_per_month),
+        f">this plan ({unit})": lambda p: usd(p.usd_per_month),
+        "best fleet then": lambda p: named(p.best_fleet),
+        f">its cost ({unit})": lambda p: usd(p.best_usd_per_month),
     }
     yield table(f"{found.n_samples} samples of {', '.join(found.inputs)}", found.rows, fleets)
     yield table("Sensitivity of the cost, one input at a time", found.tornado, tornado)

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator
 
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, Replay
 from gpuplan.domain.plan.comparison import CalendarRow
+from gpuplan.domain.plan.roles import merged
 from gpuplan.domain.sheet import Table
 from gpuplan.report.formats import accelerator_name, kw, peak_kw, percent, span, three, usd
 from gpuplan.report.needs import needs_table, plan_needs
-from gpuplan.report.plan.headline import is_cpu, layout_name
+from gpuplan.report.plan.headline import is_cpu, is_short, layout_name
 from gpuplan.report.table import pairs, table
 from gpuplan.units import GB, HOUR, KWH, MINUTE, TFLOP
 
@@ -114,16 +115,17 @@ def _part(replay: Replay) -> str:
 
 
 def _figures(answer: Answer, plan: ChosenPlan) -> Iterator[tuple[str, str]]:
+    per = "" if is_short(plan) else "/month"
     yield "peak power at the plug", peak_kw(plan)
     yield f"total cost over {span(plan.span_s)}", usd(plan.total_usd)
     if plan.once_usd:
         yield "of it up front", usd(plan.once_usd)
     if plan.energy_j_per_month and plan.power_w:
-        drawn = f"{plan.energy_j_per_month / KWH:,.0f} kWh/month"
+        drawn = f"{plan.energy_j_per_month / KWH:,.0f} kWh{per}"
         yield "energy of the nodes", f"{drawn}: {kw(plan.power_w.low)} on average at this load"
     if plan.carbon_kg_per_month is not None:
-        yield "carbon, grid average", f"{plan.carbon_kg_per_month:,.0f} kg CO2e/month"
-    for pool in plan.pools:
+        yield "carbon, grid average", f"{plan.carbon_kg_per_month:,.0f} kg CO2e{per}"
+    for pool in merged(plan.pools):
         if pool.use.peak_frac is not None:
             yield f"{pool.workload}: peak utilization", percent(pool.use.peak_frac)
         if pool.use.safe_frac is not None:

@@ -230,6 +230,16 @@ def _growing(plan: ChosenPlan) -> str:
     )
 
 
+def is_short(plan: ChosenPlan | None) -> bool:
+    """Whether all of it ends within a month: its bill is then a sum, not a rate."""
+    return plan is not None and plan.span_s < MONTH
+
+
+def money_unit(plan: ChosenPlan | None) -> str:
+    """Of amounts of a plan: dollars a month, or of the whole run where it ends within one."""
+    return "$" if is_short(plan) else "$/month"
+
+
 def _with_range(cost: Estimate, per: str) -> str:
     value, space, spread = usd_range(cost).partition(" ")
     return f"{value}{per}{space}{spread}"

@@ -6,7 +6,14 @@ from typing import NamedTuple
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, TornadoBar
 from gpuplan.domain.plan.candidate import RunSteps
 from gpuplan.report.formats import percent, plural, span, usd
-from gpuplan.report.plan.headline import age_words, is_cpu, provider, slo_name, with_names
+from gpuplan.report.plan.headline import (
+    age_words,
+    is_cpu,
+    is_short,
+    provider,
+    slo_name,
+    with_names,
+)
 from gpuplan.units import KWH, MONTH, YEAR
 
 N_RISKS = 3
@@ -189,9 +196,10 @@ def _follow(plan: ChosenPlan) -> Iterator[str]:
 
 
 def energy_words(plan: ChosenPlan) -> str:
-    """Energy and carbon of a month, as far as they are known."""
+    """Energy and carbon of a month or of a short run, as far as they are known."""
     if plan.energy_j_per_month is None:
         return "unknown: no published power limit"
-    energy = f"{plan.energy_j_per_month / KWH:,.0f} kWh/month"
+    per = "" if is_short(plan) else "/month"
+    energy = f"{plan.energy_j_per_month / KWH:,.0f} kWh{per}"
     carbon = plan.carbon_kg_per_month
-    return energy if carbon is None else f"{energy}, {carbon:,.0f} kg CO₂e/month"
+    return energy if carbon is None else f"{energy}, {carbon:,.0f} kg CO₂e{per}"

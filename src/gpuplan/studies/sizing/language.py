@@ -86,7 +86,7 @@ def _split_sizes(
     for kind, sized in rows.items():
         tried = list(split_candidates(task, kind, kept))
         beaten = [] if policy == "always" else [hourly_usd(task, each) for each in sized]
-        groups = _Row(task, rivals=beaten, is_open_at_par=False).sizes(
+        groups = _Row(task, rivals=beaten).sizes(
             [each for each in tried if isinstance(each, Candidate)]
         )
         fleets = [too_wide(each) if isinstance(each, Sized) else each for each in groups]
