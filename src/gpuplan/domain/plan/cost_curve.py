@@ -3,9 +3,16 @@
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
+from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.packing import nodes_for
+
+
+def engines_of(layout: ServingLayout, groups: Floats) -> Ints:
+    """Whole engines of each role in so many disaggregated groups: they are added one by one."""
+    each = [np.ceil(groups * n - 1e-9) for n in (layout.n_prefill, layout.n_decode)]
+    return np.asarray(each[0] + each[1], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +51,10 @@ class FleetCurve:
         return np.asarray(np.array(nodes, dtype=np.int64)[place].reshape(replicas.shape))
 
     def _nodes_of_engines(self, groups: Floats) -> Ints:
-        """Nodes of so many groups, whole engines of each role: these are added one by one."""
+        """Nodes of so many groups."""
         layout = self.candidate.layout
-        each = [np.ceil(groups * n - 1e-9) for n in (layout.n_prefill, layout.n_decode)]
         spare = np.where(groups > 0, self.n_spare * layout.n_roles, 0)
-        engines = each[0] + each[1] + spare
+        engines = engines_of(layout, groups) + spare
         n_here = self.n_per_node // layout.engine.n_accelerators
         return np.ceil(engines / max(1, n_here) - 1e-9).astype(np.int64)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpuplan.candidates.need import loads_of
 from gpuplan.domain.columns import Floats, Ints, floats, ints
+from gpuplan.domain.plan.cost_curve import engines_of
 from gpuplan.domain.plan.packing import accelerators_for
 from gpuplan.domain.plan.selection import FleetOption
 from gpuplan.domain.plan.sizing import DemandProfile
@@ -92,6 +93,15 @@ def _at_load(
         more = _whole(floats(loads * ratio / rate.value))
     if option.slice_kind:
         return replace(option, need=more)
+    layout = each.layout
+    if (
+        layout.is_disaggregated
+        and layout.network_bytes_per_s is not None
+        and rate
+        and loads is not None
+    ):
+        groups = engines_of(layout, floats(loads * ratio / rate.value))
+        return replace(option, need=ints(groups * layout.engine.n_accelerators))
     table = [accelerators_for(each, k, row.n_per_node) or 0 for k in range(more.max() + 1)]
     return replace(option, need=ints(np.asarray(table)[more]))
 
