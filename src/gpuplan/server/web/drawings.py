@@ -45,17 +45,19 @@ def cost_against_odds(rows: Sequence[Row], target_frac: float | None) -> str:
     ]
     taken: list[Box] = [(x - DOT, x + DOT, y) for x, y in places]
     named: set[str] = set()
+    is_single = len({row.accelerator for row in points}) == 1
     first = sorted(zip(points, places, strict=True), key=lambda pair: pair[0].status != "chosen")
     for row, place in first:
-        label = "" if row.accelerator in named else _free_label(row, place, taken)
-        named |= {row.accelerator} if label else set()
-        parts += _point(row, place, label)
+        name = row.precision if is_single else row.accelerator
+        label = "" if name in named else _free_label(name, place, taken)
+        named |= {name} if label else set()
+        parts += _point(row, place, label, name)
     return _svg("Cost per month against the probability of meeting all SLOs", HEIGHT, parts)
 
 
-def _free_label(row: Row, place: Point, taken: list[Box]) -> str:
+def _free_label(name: str, place: Point, taken: list[Box]) -> str:
     """The side of a point where its name hides no other; empty: neither."""
-    width, y = LETTER * len(row.accelerator), place[1]
+    width, y = LETTER * len(name), place[1]
     for side, left in (("start", place[0] + GAP), ("end", place[0] - GAP - width)):
         box = (left, left + width, y)
         is_free = all(b[1] < left or b[0] > box[1] or abs(b[2] - y) > LINE for b in taken)
@@ -65,14 +67,14 @@ def _free_label(row: Row, place: Point, taken: list[Box]) -> str:
     return ""
 
 
-def _point(row: Row, place: Point, label: str) -> list[Element]:
+def _point(row: Row, place: Point, label: str, name: str) -> list[Element]:
     x, y = place
     kind = row.status.replace(" ", "-")
     dot = shape("circle", class_=f"dot {kind}", cx=x, cy=y, r=8.0 if kind == "chosen" else DOT)
     about = f"{row.cells[0].text} × {row.accelerator} {row.precision}, {row.cells[1].text}/month"
     SubElement(dot, "title").text = f"{about}: {row.cells[-2].text}"
     gap = -GAP if label == "end" else GAP
-    return [dot, _text(row.accelerator, x + gap, y + 4, label)] if label else [dot]
+    return [dot, _text(name, x + gap, y + 4, label)] if label else [dot]
 
 
 def _frame(across: Axis, up: Axis) -> list[Element]:

@@ -47,6 +47,11 @@ def test_the_document_is_the_answer_and_its_verdict():
     json.dumps(document, allow_nan=False)
 
 
+def bare(text):
+    """The same whether accelerators stand there by id or by name."""
+    return text.lower().replace("-", " ").replace("×", "x")
+
+
 @pytest.mark.parametrize("path", GOLDEN_PLANS, ids=lambda path: path.stem)
 def test_explanations_hold_every_reason(path):
     found = golden_plan(path)
@@ -55,7 +60,9 @@ def test_explanations_hold_every_reason(path):
     if why.why:
         assert column(titled(sheet, "Why this plan"), "reason") == list(why.why)
     if why.why_not:
-        assert column(titled(sheet, "Why not …"), "question") == [q.question for q in why.why_not]
+        asked = column(titled(sheet, "Why not …"), "question")
+        assert list(map(bare, asked)) == [bare(q.question) for q in why.why_not]
+        assert not any("-sxm" in each or " x " in each for each in asked), "ids for names"
     assert lines(sheet, "What the next $10,000 buys best:") == why.next_spend
     assert len(lines(sheet, "Assumptions:")) == len(found.assumptions)
 
@@ -81,7 +88,7 @@ def test_the_fleet_of_least_regret_is_marked_once():
     found = example_plan("coding-agents")
     table = titled(explain_sheet(found), f"{found.uncertainty.n_samples} samples of")
     marked = [cell for cell in column(table, "fleet") if "← least regret" in cell]
-    assert marked == [f"{found.uncertainty.least_regret} ← least regret"]
+    assert list(map(bare, marked)) == [bare(f"{found.uncertainty.least_regret} ← least regret")]
 
 
 def test_growth_is_shown_where_demand_grows():
