@@ -177,7 +177,7 @@ def _of_size(name: Name, text: str) -> list[Entry]:
         for entry in found
         if parts
         and not entry.name.sizes
-        and abs(_read(entry).n_params / parts[1] - 1) < ROUNDED_SIZE
+        and abs(_read(entry).n_params - parts[1]) < ROUNDED_SIZE * parts[1]
     ]
 
 

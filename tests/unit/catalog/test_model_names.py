@@ -6,7 +6,7 @@ from importlib.resources import files
 import pytest
 
 from gpuplan.catalog.model_names import meant_by
-from gpuplan.catalog.models import find_model, models_in_catalog
+from gpuplan.catalog.models import find_model, may_be_model, models_in_catalog
 
 ALIASES = list(
     csv.DictReader(
@@ -82,3 +82,8 @@ def test_a_precision_beside_a_common_name_is_kept():
 
 def test_a_family_that_nobody_publishes_is_meant_by_nothing():
     assert meant_by("zebra 70b") is None
+
+
+@pytest.mark.parametrize("text", ["bge 0b", "phi4:0b", "bge0"])
+def test_a_size_of_nothing_is_nobodys(text):
+    assert may_be_model(text) in (True, False)
