@@ -17,6 +17,7 @@ from gpuplan.studies.measured.names import find_measured_model
 from gpuplan.studies.power.serving import touched_params
 
 OUT = Path(__file__).parents[1] / "src/gpuplan/calibration/data/measured"
+TABLES = ("llm_inference.csv", "llm_inference_later.csv")
 WIDTHS = {"fp8": 1.0, "int8": 1.0, "mxfp4": 0.53, "fp4": 0.56, "int4": 0.56}
 DEFAULT_INPUT_TOKENS = 512.0
 TDP_W = {"A40": 300, "V100": 250, "Quadro RTX 6000": 260, "P100": 250, "A100 PCIe": 300}
@@ -161,5 +162,6 @@ def cap_group(key: tuple[str, ...], rows: list[dict[str, str]]) -> list[dict[str
 
 if __name__ == "__main__":
     shared = Path(sys.argv[1]) / "measured"
-    write("power_load.csv", [*llm_rows(shared / "llm_inference.csv"), *diffusion_rows()])
+    served = [row for name in TABLES for row in llm_rows(shared / name)]
+    write("power_load.csv", [*served, *diffusion_rows()])
     write("power_caps.csv", cap_rows(shared / "power_limit_sweeps_training.csv"))

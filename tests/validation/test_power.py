@@ -59,7 +59,12 @@ def test_ranges_hold_four_fifths() -> None:
     inside = []
     for row in busy_rows():
         card = read_catalog().accelerators[row.accelerator]  # type: ignore[index]
-        busy = busy_frac(row.work, step_s=row.step_s, n_accelerators=row.n_accelerators)
+        busy = busy_frac(
+            row.work,
+            step_s=row.step_s,
+            n_accelerators=row.n_accelerators,
+            asked_frac=row.use.asked_frac,
+        )
         watts = v.predicted_power_w(row, power_constants(card, row.work), busy)
         found = power_estimate(watts, card, row.work)
         inside.append(found.low <= row.power_w <= max(found.high, 0.98 * (card.power.limit_w or 0)))

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuplan.calibration.power.stored import CAP_CURVES, busy_frac, cap_estimate, power_constants
+from gpuplan.calibration.power.stored import (
+    CAP_CURVES,
+    LEAST_BUSY_FRAC,
+    busy_frac,
+    cap_estimate,
+    power_constants,
+)
 from gpuplan.calibration.power.stored import power_estimate as estimate
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
@@ -42,6 +48,14 @@ def test_waiting_for_the_host_saves_power() -> None:
     busy = Utilization(compute_frac=0.05, weight_memory_frac=0.1)
     waiting = replace(busy, busy_frac=busy_frac("host-bound"))
     assert draw(waiting) < 0.8 * draw(busy)
+
+
+def test_boards_that_wait_for_the_host_wait_less_where_more_is_asked() -> None:
+    shares = [busy_frac("image-chat", asked_frac=asked) for asked in (0.0, 0.075, 0.3, 2.0)]
+    assert shares == sorted(shares)
+    assert shares[1] == pytest.approx(0.5 * shares[2])
+    assert (shares[0], shares[-1]) == (LEAST_BUSY_FRAC, 1.0)
+    assert busy_frac("text", step_s=0.02) == busy_frac("text", step_s=0.02, asked_frac=0.01)
 
 
 def test_narrow_weights_cost_more_per_byte() -> None:

@@ -7,7 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.calibration.fit import Measurements, balanced_weights, one_per_row
-from gpuplan.calibration.power.stored import LEAST_BUSY_FRAC, step_busy_frac
+from gpuplan.calibration.power.stored import (
+    LEAST_BUSY_FRAC,
+    step_busy_frac,
+    waiting_busy_frac,
+)
 from gpuplan.calibration.tables import read_rows
 from gpuplan.domain.calibration.constants import Labels
 from gpuplan.domain.hardware.power import PowerConstants, Utilization
@@ -94,7 +98,7 @@ def labels_of(row: PowerRow) -> Labels:
 def busy_of(row: PowerRow, values: Mapping[str, float]) -> float:
     """Share of time in which kernels run."""
     if row.work not in BUSY_WORK:
-        return values["busy_frac"]
+        return waiting_busy_frac(values["busy_frac"], row.use.asked_frac)
     if row.work == "diffusion":
         return max(LEAST_BUSY_FRAC, 1.0 - values["layer_gap_s"] / row.step_s)
     return step_busy_frac(row.step_s, row.n_accelerators, values=values)

@@ -9,6 +9,7 @@ from gpuplan.domain.hardware.power import CapCurve, PowerConstants
 from gpuplan.domain.provenance import Estimate, Tier
 
 LEAST_BUSY_FRAC = 0.1
+USUAL_ASKED_FRAC = 0.3  # of arithmetic and memory together, at which shares of waiting work hold
 # Runs that leave the board waiting now and then, and those that keep its matrix units full.
 CAP_CURVES: Mapping[str, CapCurve] = {
     "light": CapCurve(static_frac=0.2, burst_ratio=1.1, clock_exponent_ratio=3.9, knee_frac=0.82),
@@ -34,12 +35,17 @@ def power_constants(accelerator: Accelerator, work: str = "text") -> PowerConsta
     )
 
 
-def busy_frac(work: str, *, step_s: float | None = None, n_accelerators: int = 1) -> float:
+def busy_frac(
+    work: str,
+    *,
+    step_s: float | None = None,
+    n_accelerators: int = 1,
+    asked_frac: float = USUAL_ASKED_FRAC,
+) -> float:
     """Share of time in which kernels run; text needs its step time, denoisers a layer's."""
     stored = _stored()
     if work in stored["busy_frac"]:
-        share: float = stored["busy_frac"][work]
-        return share
+        return waiting_busy_frac(stored["busy_frac"][work], asked_frac)
     if step_s is None:
         return 1.0
     if work == "diffusion":
@@ -80,6 +86,12 @@ def cap_estimate(light: float, saturated: float, *, is_saturated: bool) -> Estim
 
 def _stored() -> Mapping[str, Any]:
     return read_constants("power.json")
+
+
+def waiting_busy_frac(usual_frac: float, asked_frac: float) -> float:
+    """Of a board that waits for its host: the more is asked of it, the less it waits."""
+    share = usual_frac * (asked_frac / USUAL_ASKED_FRAC) ** 0.5
+    return min(1.0, max(LEAST_BUSY_FRAC, share))
 
 
 def step_busy_frac(step_s: float, n_accelerators: int, *, values: Mapping[str, Any]) -> float:

@@ -19,6 +19,11 @@ class Utilization:
     weight_bytes_per_param: float = 2.0  # narrow weights cost more per byte: they are unpacked
     busy_frac: float = 1.0  # share of time in which any kernel runs
 
+    @property
+    def asked_frac(self) -> float:
+        """Shares of arithmetic and memory together."""
+        return self.compute_frac + self.weight_memory_frac + self.other_memory_frac
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerConstants:

@@ -64,7 +64,12 @@ def one_accelerator_w(
     working = 1.0 - exp(-n_running) if is_open else 1.0
     rate, batch = output_tokens_per_s / setup.n_replicas / working, max(1.0, n_running / working)
     use = serving_utilization(setup, rate, batch)
-    busy = busy_frac(work, step_s=batch / rate, n_accelerators=setup.layout.n_accelerators)
+    busy = busy_frac(
+        work,
+        step_s=batch / rate,
+        n_accelerators=setup.layout.n_accelerators,
+        asked_frac=use.asked_frac,
+    )
     constants = power_constants(setup.accelerator, work)
     at_work = accelerator_power_w(setup.accelerator, replace(use, busy_frac=busy), constants)
     idle = idle_w(setup.accelerator)

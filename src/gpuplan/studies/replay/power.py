@@ -9,7 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuplan.calibration.power.stored import busy_frac, power_constants, power_estimate
+from gpuplan.calibration.power.stored import (
+    LEAST_BUSY_FRAC,
+    busy_frac,
+    power_constants,
+    power_estimate,
+)
 from gpuplan.domain.columns import Floats, Ints, floats
 from gpuplan.domain.hardware.power import Utilization
 from gpuplan.domain.inference.performance import ServingSetup
@@ -103,9 +108,11 @@ def _each_w(setup: ServingSetup, doing: Doing) -> Floats:
     """Draw of one accelerator that is on, by bins."""
     use, work = doing.use, serving_work(setup)
     weight_frac = _weight_frac(setup, doing)
-    running = _running_frac(setup, doing.totals, work)
     constants = power_constants(setup.accelerator, work)
     ratio = _peak_ratio(setup)
+    asked = ratio * use.compute_frac + use.bandwidth_frac
+    working = max(float(use.busy_frac.mean()), LEAST_BUSY_FRAC)
+    running = _running_frac(setup, doing.totals, work, asked_frac=float(asked.mean()) / working)
     each_w = []
     shares = (use.busy_frac, use.compute_frac, use.bandwidth_frac)
     span_s = doing.totals.span_s
@@ -145,12 +152,15 @@ def _output_tokens(outcome: Outcome | StreamedOutcome) -> int:
     return int(outcome.requests.output_tokens[outcome.finished].sum())
 
 
-def _running_frac(setup: ServingSetup, totals: EngineTotals, work: str) -> float:
+def _running_frac(
+    setup: ServingSetup, totals: EngineTotals, work: str, *, asked_frac: float
+) -> float:
     """Share of an iteration in which kernels run, at the mean length of an iteration."""
     if totals.n_steps == 0:
         return 0.0
     step_s = totals.busy_s / totals.n_steps
-    return busy_frac(work, step_s=step_s, n_accelerators=setup.layout.n_accelerators)
+    n = setup.layout.n_accelerators
+    return busy_frac(work, step_s=step_s, n_accelerators=n, asked_frac=asked_frac)
 
 
 def _weight_frac(setup: ServingSetup, doing: Doing) -> float:
