@@ -36,7 +36,6 @@ TABLE = DATA / "measured" / "llm_inference.csv"
 STORED = DATA / "llm_inference.json"
 COLUMNS = (*CONDITIONS, "flag")
 VERSION = "2026-11"
-NEW_ENGINE = "novelty|new engine"
 
 
 def take_over(raw: Sequence[Path]) -> None:
@@ -97,8 +96,6 @@ def ranges_alone() -> InferenceCalibration:
     stored = inference_calibration()
     means = learned([line for line in ledger(stored.known) if not is_bound(line)])
     held_out = {k: v for k, v in stored.ranges.log_half.items() if _is_held_out(k)}
-    kept = {NEW_ENGINE: stored.ranges.log_half[NEW_ENGINE]}  # of sources held out
-    means = replace(means, log_half={**means.log_half, **kept})
     tails = replace(stored.ranges, log_half=held_out)
     return replace(stored, ranges=with_tails(means, tails))
 

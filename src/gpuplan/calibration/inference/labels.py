@@ -36,6 +36,8 @@ def inference_labels(setup: ServingSetup, *, benchmark: str = "") -> dict[str, s
         "kind": "dense" if kind == "dense" else "experts",
         "mixer": "latent" if kind.startswith("latent") else "heads",
         "drafting": f"{engine}|{family}" if setup.drafts_tokens else NONE,
+        "drafts": engine if setup.drafts_tokens else NONE,
+        "spread": engine if setup.layout.dp > 1 else NONE,
         "bench": f"{benchmark}|{kind}" if benchmark == "mlperf" else NONE,
         "portable": _portable(setup) if engine == "llamacpp" else NONE,
         "attention": _attention(setup),

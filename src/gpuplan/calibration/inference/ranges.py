@@ -67,14 +67,8 @@ def group_weights(lines: Sequence[Line]) -> Floats:
     return np.array([count[line.cell, line.group] ** -0.5 for line in lines])
 
 
-def learned(
-    lines: Sequence[Line], tails: Sequence[str] = (), *, strangers: Sequence[Line] = ()
-) -> RangeRule:
-    """The rule that these lines ask for; `tails` are percentiles told from a mean.
-
-    `strangers` are lines of whole sources held out: they know more new engines than a ledger.
-    """
-    engines = [line for line in strangers if line.novelty == KINDS["engine"]]
+def learned(lines: Sequence[Line], tails: Sequence[str] = ()) -> RangeRule:
+    """The rule that these lines ask for; `tails` are percentiles told from a mean."""
     middles = _middles(lines, tails)
     misses = np.array([abs(line.log_ratio - middles.get(line.cell, 0.0)) for line in lines])
     new = dict.fromkeys(NOVELTIES, 0.0)
@@ -82,7 +76,7 @@ def learned(
     for _ in range(N_ROUNDS):
         known = misses / np.exp([new[line.novelty] for line in lines])
         halves = _by_level(lines, known)
-        new = _factors_of_novelty(lines, misses / _half_of(lines, halves), _ratios(engines, halves))
+        new = _factors_of_novelty(lines, misses / _half_of(lines, halves))
     factors = {f"novelty|{kind}": value for kind, value in new.items()}
     for line in lines:
         for above, key in zip(("", *line.levels), line.levels, strict=False):
@@ -119,7 +113,8 @@ def _by_level(lines: Sequence[Line], misses: Floats) -> dict[str, float]:
     for place in range(max((len(line.levels) for line in lines), default=0)):
         members: dict[tuple[str, str], list[int]] = defaultdict(list)
         for i, line in enumerate(lines):
-            members[("", *line.levels)[place], line.levels[place]].append(i)
+            if place < len(line.levels):  # some publish too little to tell kinds apart
+                members[("", *line.levels)[place], line.levels[place]].append(i)
         for (above, key), some in members.items():
             own = [lines[i] for i in some]
             n, width = n_groups(own), _width(own, misses[some])
@@ -143,36 +138,20 @@ def _half_of(lines: Sequence[Line], halves: Mapping[str, float]) -> Floats:
     return np.array([exp(halves[line.levels[-1]]) for line in lines])
 
 
-def _ratios(lines: Sequence[Line], halves: Mapping[str, float]) -> list[tuple[Line, float]]:
-    """Lines with their misses over the half-width of the narrowest level that is known."""
-    found = []
-    for line in lines:
-        known = [key for key in line.levels if key in halves]
-        if known:
-            found.append((line, abs(line.log_ratio) / exp(halves[known[-1]])))
-    return found
-
-
-def _factors_of_novelty(
-    lines: Sequence[Line], ratios: Floats, strangers: Sequence[tuple[Line, float]]
-) -> dict[str, float]:
-    """By how much what is newer is wider, in logs: what is less new is no wider, engines aside."""
+def _factors_of_novelty(lines: Sequence[Line], ratios: Floats) -> dict[str, float]:
+    """By how much what is newer is wider, in logs: what is less new is no wider."""
     found, most = {}, 0.0
     for kind in NOVELTIES:
         own = [i for i, line in enumerate(lines) if line.novelty == kind]
         if own and kind not in (SAME, SEEN):
             most = max(most, _log_factor([lines[i] for i in own], ratios[own]))
         found[kind] = most
-        if kind == KINDS["engine"] and strangers:
-            some, missed = zip(*strangers, strict=True)
-            # A source takes its habits along, a new release does not: the truth lies between.
-            found[kind] = max(most, 0.5 * (most + _log_factor(some, np.array(missed), LEVEL_FRAC)))
     return found
 
 
-def _log_factor(lines: Sequence[Line], ratios: Floats, level_frac: float = NEW_LEVEL_FRAC) -> float:
+def _log_factor(lines: Sequence[Line], ratios: Floats) -> float:
     n = n_groups(lines)
-    return n * log(_width(lines, ratios, level_frac)) / (n + GROUPS_AS_KNOWN)
+    return n * log(_width(lines, ratios, NEW_LEVEL_FRAC)) / (n + GROUPS_AS_KNOWN)
 
 
 def errors_by_split(

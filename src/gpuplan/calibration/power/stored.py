@@ -1,6 +1,7 @@
 """Fitted power, in: an accelerator's family and the kind of work; out: constants and ranges."""
 
 from collections.abc import Mapping
+from math import sqrt
 from typing import Any
 
 from gpuplan.calibration.tables import read_constants
@@ -90,7 +91,7 @@ def _stored() -> Mapping[str, Any]:
 
 def waiting_busy_frac(usual_frac: float, asked_frac: float) -> float:
     """Of a board that waits for its host: the more is asked of it, the less it waits."""
-    share = usual_frac * (asked_frac / USUAL_ASKED_FRAC) ** 0.5
+    share = usual_frac * sqrt(asked_frac / USUAL_ASKED_FRAC)
     return min(1.0, max(LEAST_BUSY_FRAC, share))
 
 

@@ -25,7 +25,12 @@ from gpuplan.calibration.inference.novelty import (
 )
 from gpuplan.calibration.inference.ranges import Line, errors_by_split, learned, with_tails
 from gpuplan.calibration.tables import priors
-from gpuplan.domain.calibration.constants import AT_LIMIT, FittedConstants, InferenceCalibration
+from gpuplan.domain.calibration.constants import (
+    AT_LIMIT,
+    SEEN,
+    FittedConstants,
+    InferenceCalibration,
+)
 from gpuplan.studies.validation.inference_table import (
     TAIL_METRICS,
     Group,
@@ -307,10 +312,9 @@ def calibrate_inference(
     tails = [_of_cell(line) for line in splits["group"] if line.metric in TAIL_METRICS]
     means = [line for line in splits["group"] if line.metric not in TAIL_METRICS]
     if ledger:
-        bound = [_of_cell(line) for line in splits["model"] if is_bound(line)]
-        means = [*(line for line in ledger if not is_bound(line)), *bound]
-    strangers = [line for line in splits["source"] if line.metric not in TAIL_METRICS]
-    ranges = with_tails(learned(means, strangers=strangers), learned(tails, TAIL_METRICS))
+        means = [line for line in ledger if not is_bound(line)]
+        tails += [_of_cell(line) for line in splits["model"] if is_bound(line)]
+    ranges = with_tails(learned(means), learned(tails, TAIL_METRICS))
     return InferenceCalibration(
         constants=constants,
         ranges=ranges,
@@ -321,8 +325,8 @@ def calibrate_inference(
 
 
 def _of_cell(line: Line) -> Line:
-    """The line without its kind: too few publish such figures to tell kinds apart."""
-    return line._replace(kind="")
+    """The line without its kind: too few publish such figures to tell kinds or novelty apart."""
+    return line._replace(kind="", novelty=SEEN)
 
 
 def is_bound(line: Line) -> bool:

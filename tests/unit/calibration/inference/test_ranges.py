@@ -98,6 +98,16 @@ def test_submissions_at_their_limit_say_nothing_of_other_loads():
     assert rule.half(ledger(2, 1, regime="mlperf_server")[0].keys) > 3 * rule.half(keys)
 
 
+def test_lines_of_no_kind_stand_beside_others():
+    lines = [*ledger(1), *ledger(2, sd=0.6, regime="mlperf_server", kind="")]
+    rule = learned(lines)
+    narrow, wide = (
+        rule.half(range_keys("tpot_mean_ms", regime, kind="dense|cuda", novelty=KNOWN))
+        for regime in ("poisson", "mlperf_server")
+    )
+    assert wide > 1.5 * narrow
+
+
 def test_percentiles_have_a_rule_of_their_own():
     tails = [line._replace(metric="tpot_p99_ms", log_ratio=1.0) for line in ledger(3, sd=0.9)]
     means = learned(ledger(1))
