@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.calibration.fit import columns, fitted
+from gpuplan.calibration.fit import NOISE_LOG, columns, fitted
 from gpuplan.calibration.inference.labels import nearest_era
 from gpuplan.calibration.inference.novelty import configuration
 from gpuplan.calibration.inference.own import conditions_of
@@ -52,6 +52,8 @@ Deviations = Mapping[str, Mapping[str, float]]
 
 # How far off a site is, its own rows show: what others measured elsewhere is no reason to doubt it.
 TURN_LOG = 1.0
+# Rows of one site lie about so far apart where its own factors are known; first tokens twice.
+ROW_LOG_SD, WAIT_LOG_SD = 0.15, 0.3
 MOST_FOLDS = 25
 MANY_CONDITIONS, FOLDS_OF_MANY = 50, 10  # where one row more or less does not move the refit
 N_ROUNDS, N_ROUNDS_NEAR = 25, 8  # of the fit; the second where it starts beside its end
@@ -71,11 +73,12 @@ def conditions(of: Study) -> list[str]:
 
 
 def weights(of: Study, used: Flags) -> Floats:
-    """Figures count alike, those of repeated rows as the root of their number."""
+    """Figures count by how far rows of a site scatter, repeated ones as the root of their number."""
     fits, names = used & is_fitted(of), conditions(of)
     repeats = Counter(names[i] for i in set(of.observed.row[fits].tolist()))
     counts = [repeats[names[i]] ** -0.5 if names[i] in repeats else 0.0 for i in of.observed.row]
-    weight: Floats = np.array(counts) * fits
+    log_sd = np.where(of.observed.metric == "ttft_mean_ms", WAIT_LOG_SD, ROW_LOG_SD)
+    weight: Floats = np.array(counts) * fits * (NOISE_LOG / log_sd) ** 2
     return weight
 
 

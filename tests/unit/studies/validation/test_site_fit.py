@@ -5,6 +5,7 @@ from math import log
 import numpy as np
 import pytest
 
+from gpuplan.calibration.fit import NOISE_LOG
 from gpuplan.calibration.inference.site import OwnMiss, asked_width, measured_here
 from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.domain.calibration.constants import HERE
@@ -15,6 +16,7 @@ from gpuplan.studies.validation.fit_inference import study
 from gpuplan.studies.validation.inference_table import read_table
 from gpuplan.studies.validation.site_fit import (
     LEAST_OUTLIER_LOG,
+    ROW_LOG_SD,
     conditions,
     own_figures,
     own_misses,
@@ -75,8 +77,9 @@ def test_a_figure_counts_once_and_repeats_as_the_root_of_their_number() -> None:
     found = of(1, 4, 4)
     weight = weights(found, np.ones(len(found.observed.row), dtype=bool))
     by_row = [float(weight[found.observed.row == i].sum()) for i in range(3)]
-    assert by_row[0] == pytest.approx(2.0)  # two figures
-    assert by_row[1] == by_row[2] == pytest.approx(2.0 / 2**0.5)
+    one = (NOISE_LOG / ROW_LOG_SD) ** 2
+    assert by_row[0] == pytest.approx(2.0 * one)  # two figures
+    assert by_row[1] == by_row[2] == pytest.approx(2.0 * one / 2**0.5)
 
 
 def test_one_row_of_a_site_far_off_is_followed_and_not_doubted() -> None:
