@@ -73,7 +73,7 @@ def conditions(of: Study) -> list[str]:
 
 
 def weights(of: Study, used: Flags) -> Floats:
-    """Figures count by how far rows of a site scatter, repeated ones as the root of their number."""
+    """Figures count by how far rows scatter, repeated ones as the root of their number."""
     fits, names = used & is_fitted(of), conditions(of)
     repeats = Counter(names[i] for i in set(of.observed.row[fits].tolist()))
     counts = [repeats[names[i]] ** -0.5 if names[i] in repeats else 0.0 for i in of.observed.row]
