@@ -80,3 +80,26 @@ def test_nodes_that_one_part_takes_are_not_in_the_rows_of_the_other():
     for row in rest:
         if row.accelerator == "h100-sxm" and row.usd_per_month:
             assert row.usd_per_month >= row.n_accelerators * 3.0 * 730 - 0.01
+
+
+def test_nodes_that_are_enough_today_serve_until_the_load_outgrows_them():
+    work = {
+        "name": "chat",
+        "kind": "online_inference",
+        "model": "meta-llama/Llama-3.1-8B-Instruct",
+        "demand": {"requests_per_s": 6},
+        "request": {"input_tokens": 1000, "output_tokens": 250},
+        "slo": {"ttft_p95_ms": 1500, "tpot_p95_ms": 50},
+    }
+    tree = {
+        "version": 1,
+        "name": "growing",
+        "workloads": [work],
+        "owned": [{"accelerator": "L40S", "nodes": 1, "accelerators_per_node": 4}],
+        "growth": {"per_month_frac": 0.08},
+        "budget": {"horizon_months": 24},
+        "policy": {"accelerators": {"allowed": ["L40S", "H100"]}},
+    }
+    answer = planned(tree)
+    assert "existing" in purchases(answer)
+    assert not failed(answer.proof.certificate)

@@ -124,8 +124,12 @@ def _beside_owned(
     reach: OwnedReach,
 ) -> Answer:
     """The better of two plans: others beside owned nodes that are not enough, or in their place."""
-    parts = owned_parts(inputs, sizings, reach)
-    both = _groups(parts.inputs, parts.sizings) if parts else ()
+    parts = None
+    both: list[SolvedGroup] | tuple[str, ...] = ()
+    for parts in owned_parts(inputs, sizings, reach):
+        both = _groups(parts.inputs, parts.sizings)
+        if not isinstance(both, tuple):  # replayed, and what is owned is still enough
+            break
     keeps = parts is not None and isinstance(both, list) and is_better(both, found)
     if parts is None or isinstance(both, tuple) or not keeps:
         usd = None if isinstance(both, tuple) else usd_per_month(both)

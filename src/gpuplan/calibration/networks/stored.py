@@ -26,6 +26,7 @@ from gpuplan.domain.provenance import Estimate, Tier
 from gpuplan.errors import InputError, one
 
 COLUMNS_PER_LAYER = 60.0
+SAME_WIDTH = 1.1
 # Work borrowed from kin errs by so much more: 532 training rows whose work is not published.
 BORROWED_RATIO = 1.25
 # Submissions of one board about their median: four of five of 955 offline runs [MLPerf].
@@ -71,6 +72,15 @@ def network_estimate(
     return Estimate(
         value=seconds, low=seconds * low, high=seconds * high, tier=tier, sources=sources
     )
+
+
+def is_no_wider(kind: str, estimate: Estimate) -> bool:
+    """Whether a range is about as narrow as that of a new model on boards that were measured."""
+    stored = _stored()["kinds"].get(kind)
+    if stored is None:
+        return False
+    low, high = stored["ranges"]["new_model"]
+    return log(estimate.high / estimate.low) <= SAME_WIDTH * log(high / low)
 
 
 def denoiser_shape(model: str, n_params: float | None = None) -> DenoiserShape:

@@ -19,6 +19,7 @@ from gpuplan.inputs.words.scan import Named
 from gpuplan.inputs.words.stages import (
     Documents,
     documents_of,
+    image_tower,
     passages_of_queries,
     put_passages,
     put_speech,
@@ -212,7 +213,8 @@ def _services(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
         (named for named in models if beside is None or named is not beside.model),
         key=lambda named: named.model.kind in BY_MODEL,
     )
-    first = ordered[0] if ordered else None
+    draft.tree["workloads"][:1] = [{}]
+    first = image_tower(draft, ordered[0]) if ordered else None
     use, why = _use(draft, first.model if first else None)
     stated = draft.take("use")
     if stated is not None:
@@ -220,7 +222,7 @@ def _services(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
     if use == "speech":
         put_speech(draft, first)
         return
-    draft.tree["workloads"][:1] = [{"name": use, "kind": kind}]
+    draft.tree["workloads"][0] |= {"name": use, "kind": kind}
     at: KeyPath = ("workloads", 0)
     put_model(draft, at, first, USES[use].model, why)
     _request(draft, at, use, why, first.model.max_context_tokens if first else None)

@@ -1,5 +1,6 @@
 """Facts of a description → the further models of a pipeline: retrieval, reranking."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +11,8 @@ from gpuplan.inputs.words.scan import Fact, Named
 from gpuplan.inputs.words.tasks import USES
 from gpuplan.units import HOUR, MS
 
+WORK: KeyPath = ("workloads", 0)
+USUAL_PX = 224
 DOCS_PER_QUERY = 50
 SPEAKER = "meta-llama/Llama-3.2-3B-Instruct"
 QUERY_TOKENS = 32
@@ -65,6 +68,21 @@ def put_stage(draft: Draft, named: Named, kind: str, *, use: str, why: str) -> N
     if kind == "online_inference":
         for key, limit in USES[use].slo.items():
             draft.assume((*at, "slo", key), limit, f"{use}: SLO {key}", why)
+
+
+def image_tower(draft: Draft, named: Named) -> Named:
+    """The part of CLIP that sees, where images are counted: a vision transformer of its size."""
+    size = re.search(r"clip-vit-(base|large)-patch(\d+)", named.model.name)
+    has_images = any(f"{part}.image" in draft.facts for part in ("rate", "amount"))
+    if size is None or not has_images:
+        return named
+    px = round(USUAL_PX * 16 / int(size[2]))  # as many patches of 16 pixels
+    name = f"vit_{size[1]}_patch16_224"
+    draft.assume(
+        (*WORK, "request", "image_width_px"), px, "image width (pixels)", "as many patches"
+    )
+    why = "images pass its vision transformer alone: the text has no part in their embeddings"
+    return named._replace(model=named.model._replace(name=name, kind="vision", why=why))
 
 
 def put_speech(draft: Draft, named: Named | None) -> None:

@@ -216,8 +216,8 @@ class _Rows:
         return usd_per_month / tokens * 1e6 if tokens > 0 else None
 
     def _tier(self, candidate: Candidate) -> str:
-        if candidate.engine is None:
-            return "given" if candidate.offer else "estimated"
+        if candidate.engine is None and candidate.offer:
+            return "given"
         return "fitted" if self.task.is_measured(candidate) else "estimated"
 
     def _notes(self, sized: Sized) -> Iterator[str]:
@@ -226,7 +226,7 @@ class _Rows:
             yield SPLIT
         if candidate.is_quantized_below:
             yield "narrower than published: check the quality on your own task"
-        if candidate.engine is not None and not self.task.is_measured(candidate):
+        if self._tier(candidate) == "estimated":
             yield UNMEASURED
         found = probability_of(self.task, sized)
         if level is not None and found is not None and found < level:

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 
+from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.calibration.networks.fit import basis_of
 from gpuplan.calibration.networks.stored import (
     benchmark_rate,
     benchmarks,
     denoiser_shape,
+    is_no_wider,
     network_constants,
     network_estimate,
 )
@@ -21,7 +24,7 @@ from gpuplan.domain.model.network import Model
 from gpuplan.domain.model.other import NetworkForecast, NetworkKind, NetworkWork, VisionNetwork
 from gpuplan.domain.provenance import Assumption, Estimate, assume
 from gpuplan.domain.requests.requests import NetworkRequest
-from gpuplan.errors import InputError, one
+from gpuplan.errors import InputError, PlannerError, one
 from gpuplan.performance.other_networks import (
     denoiser_work,
     device_of,
@@ -84,6 +87,22 @@ def predict_network(
         batch_s=network_estimate(seconds, kind, model=name, accelerator=card),
         assumptions=tuple(told),
     )
+
+
+@lru_cache(maxsize=4096)
+def is_covered(name: str, accelerator_name: str) -> bool:
+    """Whether such networks were measured on the accelerator, or do as predicted on any board.
+
+    Where boards make no difference to the error, those count that language models were measured on.
+    """
+    try:
+        found = predict_network(name, accelerator_name, NetworkRequest(batch=1))
+    except PlannerError:
+        return False
+    if found.batch_s.tier != "estimated":
+        return True
+    is_common = str(found.accelerator.id) in inference_calibration().known["accelerator"]
+    return is_common and is_no_wider(found.kind, found.batch_s)
 
 
 def _seconds(

@@ -97,21 +97,21 @@ def _n_fitting(sized: Sized, nodes: OwnedNodes, scenario: Scenario) -> int:
 
 def owned_parts(
     inputs: PlanInputs, sizings: Sequence[Sizing], reach: OwnedReach
-) -> OwnedParts | None:
-    """Both parts, sized; None where owned nodes carry no part within the SLOs."""
+) -> Iterator[OwnedParts]:
+    """Both parts, sized; first as much on owned nodes as they carry, then less and less."""
     others = [each for each in sizings if each.workload != reach.workload]
     for margin in MARGINS:
         load = reach.load_per_s * margin
         if reach.most_per_s - load < LEAST_REST_FRAC * reach.most_per_s:
-            return None
+            return
         split = inputs._replace(scenario=_in_two(inputs.scenario, reach.workload, load))
         mine, other = split.scenario.workloads[:2]
         alone = with_kinds(split.scenario, (str(reach.sized.candidate.accelerator),))
         own = _on_owned(size_workload(mine, alone, split.around), reach)
         if own.sized:
             rest = size_workload(other, split.scenario, split.around)
-            return OwnedParts(split, [own, rest, *others], reach) if rest.sized else None
-    return None
+            if rest.sized:
+                yield OwnedParts(split, [own, rest, *others], reach)
 
 
 def with_kinds(scenario: Scenario, kinds: tuple[str, ...]) -> Scenario:
@@ -150,7 +150,8 @@ def _on_owned(sizing: Sizing, reach: OwnedReach) -> Sizing:
         each
         for each in sizing.sized
         if each.candidate.accelerator == kind
-        and each.candidate.n_accelerators_for(each.n_serving)
+        # In every period: load that grows into its band takes more than it takes today.
+        and each.candidate.n_accelerators_for(each.need.n_most(0))
         <= reach.sized.candidate.n_accelerators_for(reach.n_replicas)
     )
     return replace(sizing, sized=sized)

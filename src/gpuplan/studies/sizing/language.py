@@ -1,6 +1,6 @@
 """Fleets of a served language model: the best layout of every accelerator and precision."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -25,6 +25,7 @@ from gpuplan.studies.sizing.likely import (
     hourly_usd,
     is_likely,
     likely,
+    preferred,
     probability_of,
     surest,
     too_unsure,
@@ -162,14 +163,12 @@ def _eligible(task: SizingTask, sized: Sequence[Sized]) -> tuple[list[Sized], li
     Chosen are precisions as published or as asked for, on stacks that measurements cover or that
     are named, with the probability asked for; what no fleet offers is not insisted on.
     """
-    rules: tuple[Callable[[Sized], bool], ...] = (
+    found = preferred(
+        sized,
         lambda each: task.is_asked(each.candidate),
         lambda each: task.is_named(each.candidate) or task.is_measured(each.candidate),
         lambda each: is_likely(task, each),
     )
-    found = list(sized)
-    for is_right in rules:
-        found = [each for each in found if is_right(each)] or found
     is_hard = task.context.options.is_probability_asked
     if not any(task.is_asked(each.candidate) for each in found) or (
         is_hard and not all(is_likely(task, each) for each in found)

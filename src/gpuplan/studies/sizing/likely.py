@@ -152,6 +152,14 @@ def probability_of(task: SizingTask, sized: Sized) -> float | None:
     return risk_of(task, sized.carried).probability(sized.n_replicas, task.peak_per_s)
 
 
+def preferred(sized: Sequence[Sized], *rules: Callable[[Sized], bool]) -> list[Sized]:
+    """Fleets that keep the rules, one after the other; what none keeps is not insisted on."""
+    found = list(sized)
+    for is_right in rules:
+        found = [each for each in found if is_right(each)] or found
+    return found
+
+
 def too_unsure(task: SizingTask, sized: Sized) -> Rejection:
     """A fleet that does not reach the probability asked for, however large it is."""
     odds, level = probability_of(task, sized) or 0.0, task.context.options.min_probability_frac

@@ -26,7 +26,7 @@ from gpuplan.errors import CatalogError
 from gpuplan.simulation.serving.batching import simulate_servers
 from gpuplan.studies.networks.predict import predict_network
 from gpuplan.studies.sizing.carried import OUT_RATIO
-from gpuplan.studies.sizing.likely import likely
+from gpuplan.studies.sizing.likely import is_likely, likely, preferred, too_unsure
 from gpuplan.studies.sizing.streams import RequestStreams
 from gpuplan.studies.sizing.task import SizingTask, margin_of
 from gpuplan.units import GB
@@ -118,6 +118,20 @@ def network_sizes(task: SizingTask) -> Sizing:
         rejected=rejected,
         assumptions=(*task.policy_assumptions, *task.demand.assumptions, batching),
     )
+
+
+def eligible(task: SizingTask, sizing: Sizing) -> Sizing:
+    """The sizing with fleets that may be chosen: measured or named, and as likely as asked for."""
+    chosen = preferred(
+        sizing.sized,
+        lambda each: task.is_named(each.candidate) or task.is_measured(each.candidate),
+        lambda each: is_likely(task, each),
+    )
+    others = tuple(each for each in sizing.sized if each not in chosen)
+    if task.context.options.is_probability_asked and not all(is_likely(task, x) for x in chosen):
+        unsure = tuple(too_unsure(task, each) for each in sizing.sized)
+        return replace(sizing, sized=(), rejected=(*sizing.rejected, *unsure))
+    return replace(sizing, sized=tuple(chosen), compared=others)
 
 
 def _size(task: SizingTask, candidate: Candidate, card: Accelerator) -> Sized | Rejection:

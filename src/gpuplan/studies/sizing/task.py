@@ -47,6 +47,7 @@ from gpuplan.domain.scenario.workload import Batch, Generic, Serving, Training, 
 from gpuplan.errors import InputError, one
 from gpuplan.studies.market.ranks import RentedServer
 from gpuplan.studies.naming import allowed_ids, model_named, one_format
+from gpuplan.studies.networks.predict import is_covered
 from gpuplan.studies.replay.closed_loop import users_of
 from gpuplan.studies.sizing.demand import ReadTrace, demand_of
 from gpuplan.studies.sizing.evaluator import CandidateEvaluator
@@ -381,6 +382,10 @@ class SizingTask:
 
     def is_measured(self, candidate: Candidate) -> bool:
         """Whether measurements cover its stack: model class, engine, accelerator and precision."""
+        if candidate.engine is None:
+            ref = self.workload.model
+            is_known = ref is not None and ref.name is not None and not candidate.offer
+            return not is_known or is_covered(self.model.name, str(candidate.accelerator))
         return self.evaluator.ranged(candidate).estimate("tpot_mean_ms", 1.0).tier != "estimated"
 
     def is_mainstream(self, candidate: Candidate) -> bool:

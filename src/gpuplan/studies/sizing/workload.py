@@ -54,9 +54,10 @@ def _served(task: SizingTask) -> Sizing:
     if is_complete or isinstance(task.workload.work, Generic):
         return given
     if task.model.kind in ("encoder", "vision", "diffusion", "speech"):
-        from gpuplan.studies.sizing.networks import network_sizes
+        from gpuplan.studies.sizing.networks import eligible, network_sizes
 
-        return _merged(given, _likely(task, network_sizes(task)), task.context.price)
+        found = eligible(task, _likely(task, network_sizes(task)))
+        return _merged(given, found, task.context.price)
     return _merged(given, language_sizes(task), task.context.price)
 
 
