@@ -3,7 +3,8 @@
     GPUPLAN_SHARED_DATA=… python tools/judge_cluster.py [jobs per trace]
 
 Start times: estimates for jobs of the last three quarters of a trace, each from what was known at
-its submission; ranges from the hundred estimates before it, open waits as far as they are known.
+its submission; ranges from the hundred of them that started last before it, and from those that
+waited, as far as their wait was known.
 """
 
 import os
@@ -41,18 +42,18 @@ def coverage(jobs: Jobs, n_nodes: int, n_tried: int) -> tuple[float, float]:
     )
     held = []
     for k in range(RECORD, n_tried):
-        i, before = tried[k], tried[k - RECORD : k]
-        is_open = start[before] >= jobs.arrive_s[i]
+        now_s, order = float(jobs.arrive_s[tried[k]]), np.argsort(start[tried[:k]], kind="stable")
+        begun = order[start[tried[order]] < now_s][-RECORD:]
+        waits = np.flatnonzero(start[tried[:k]] >= now_s)[-RECORD:]
         # Of a job that still waits, its wait so far is known.
-        so_far = np.log(np.maximum(jobs.arrive_s[i] - jobs.arrive_s[before], 0.0) + 60)
-        known = scores[k - RECORD : k] + so_far - np.log(wait[before] + 60)
+        so_far = np.log((now_s - jobs.arrive_s[tried[waits]] + 60) / (wait[tried[waits]] + 60))
         earlier = Record(
-            np.where(is_open, known, scores[k - RECORD : k]),
-            jobs.arrive_s[before],
-            np.where(is_open, np.inf, start[before]),
+            np.concatenate([scores[begun], scores[waits] + so_far]),
+            jobs.arrive_s[tried[np.concatenate([begun, waits])]],
+            np.concatenate([start[tried[begun]], np.full(len(waits), np.inf)]),
         )
         # The range scales with the estimate: a score within it is a start within it.
-        low, high = np.log((np.array(calibrated(1e9, earlier)) + 60) / (1e9 + 60))
+        low, high = np.log((np.array(calibrated(1e9, earlier, now_s)) + 60) / (1e9 + 60))
         held.append(low - 1e-9 <= scores[k] <= high + 1e-9)
     return float(np.mean(held)), float((wait > 60).mean())
 

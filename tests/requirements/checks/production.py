@@ -7,6 +7,7 @@ import yaml
 
 from requirements.asking import Ask
 from requirements.checks.operation import weekly_peaks
+from requirements.checks.scope import rows_of
 from requirements.registry import check
 
 
@@ -56,9 +57,57 @@ def queues_of_the_cluster_follow_teams_and_quotas(ask: Ask) -> None:
     assert research["spec"]["fairSharing"] == {"weight": "2"}
 
 
-@check("R107", "simulate --cluster cluster.yaml", elsewhere="the shared cluster's simulation")
-def the_shared_cluster_is_simulated(ask: Ask) -> None:
-    raise NotImplementedError
+def _queue(ask: Ask, name: str, quotas: dict[str, int], jobs: list[str], **more: object) -> dict:
+    """Jobs of teams with quotas of their own on one node of eight GPUs."""
+    rows = ["submit_s,duration_s,gpus,team", *jobs]
+    ask.write(f"{name}.csv", "\n".join(rows) + "\n")
+    nodes = [{"accelerator": "H100-SXM", "nodes": 1, "accelerators_per_node": 8}]
+    nodes[0]["usd_per_accelerator_h"] = 2.0
+    teams = [
+        {"name": team, "quotas": [{"accelerator": "H100-SXM", "accelerators": n}]}
+        for team, n in quotas.items()
+    ]
+    policy = {"order": "kueue", "blocking": "skip", "preempts": True}
+    content = {"name": name, "nodes": nodes, "teams": teams, "policy": policy, **more}
+    file = ask.scenario(f"{name}.yaml", content)
+    return ask.document(f"simulate {file} --jobs {name}.csv --out {name}-runs.csv")
+
+
+@check("R107", "simulate even.yaml --jobs even.csv")
+def quotas_of_a_simulated_cluster_decide_who_waits(ask: Ask) -> None:
+    """Each team submits two jobs of 4 GPUs and one hour at once: the second waits for the first."""
+    jobs = [f"{k},3600,4,{team}" for k in range(2) for team in ("ads", "vision")]
+    even = _queue(ask, "even", {"ads": 4, "vision": 4}, jobs)
+    waits = {one["name"]: one["wait_mean_s"] for one in even["by_team"]}
+    assert waits == pytest.approx({"ads": 1800, "vision": 1800}, abs=2)
+    tilted = _queue(ask, "tilted", {"ads": 8, "vision": 0}, jobs[::2])
+    waits = {one["name"]: one["wait_mean_s"] for one in tilted["by_team"]}
+    assert waits["ads"] == pytest.approx(0, abs=2)  # twice the quota: nobody waits
+    # Four jobs of 4 GPUs and an hour at $2 fill both hours of the node.
+    assert sum(one["used_usd"] for one in even["bills"]) == pytest.approx(32.0)
+    assert sum(one["total_usd"] for one in even["bills"]) == pytest.approx(2 * 8 * 2.0, rel=0.01)
+
+
+@check("R40", "simulate night-8-20.yaml --jobs night-8-20.csv")
+def a_night_job_is_preempted_for_the_day_and_goes_on(ask: Ask) -> None:
+    """Serving takes 6 of 8 GPUs from one hour to another; a job of 8 waits for the night."""
+    for begin, end, work_h in ((8, 20, 20), (6, 22, 12), (9, 18, 11)):
+        by_hour = [2 if begin <= hour < end else 0 for hour in range(24)]
+        service = {"name": "chat", "team": "chat", "accelerator": "H100-SXM"}
+        service |= {"accelerators_per_replica": 3, "replicas_by_hour": by_hour}
+        name = f"night-{begin}-{end}"
+        jobs = [f"0,{work_h * 3600},8,lab"]
+        found = _queue(ask, name, {"chat": 8, "lab": 8}, jobs, services=[service])
+        left = work_h - begin  # after the first night; the next begins at `end` of that day
+        ends_h = end + left
+        (run,) = rows_of(ask.read(f"{name}-runs.csv"))
+        assert float(run["end_s"]) == pytest.approx(ends_h * 3600), name
+        assert int(run["n_preempted"]) == 1
+        bills = {one["team"]: one for one in found["bills"]}
+        assert bills["lab"]["used_usd"] == pytest.approx(8 * work_h * 2.0)
+        assert bills["chat"]["service_usd"] == pytest.approx(6 * (end - begin) * 2.0)
+        whole = sum(one["total_usd"] for one in bills.values())
+        assert whole == pytest.approx(8 * ends_h * 2.0)  # used, served and idle: all of it
 
 
 @check("R109", "design shared-cluster.plan.yaml")

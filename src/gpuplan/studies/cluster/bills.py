@@ -63,18 +63,18 @@ def _cloud(cluster: Cluster, jobs: Jobs, found: JobOutcomes) -> Floats:
 
 
 def _services(cluster: Cluster, found: ClusterOutcome, teams: list[str]) -> Floats:
-    """What services reserved and got, split among them by what they wanted."""
-    wanted = np.zeros(len(teams))
-    for service in cluster.services:
+    """What services reserved and got in the whole run, split among them by what they wanted."""
+    bill = np.zeros(len(teams))
+    got_s = found.service_accelerator_s - found.service_short_accelerator_s
+    wanted = [
+        one.n_accelerators_per_replica * float(np.mean(one.replicas_by_hour))
+        for one in cluster.services
+    ]
+    for service, gpus in zip(cluster.services, wanted, strict=True):
         group = next(g for g in cluster.groups if g.accelerator == service.accelerator)
-        gpus = service.n_accelerators_per_replica * np.mean(service.replicas_by_hour)
         price = (group.usd_per_accelerator_h or 0.0) / HOUR
-        wanted[teams.index(service.team)] += gpus * price
-    got_frac = 1.0
-    if found.service_accelerator_s:
-        got_frac -= found.service_short_accelerator_s / found.service_accelerator_s
-    lasts = found.timeline.bin_s * len(found.timeline.batch)
-    return wanted * lasts * got_frac
+        bill[teams.index(service.team)] += got_s * gpus / (sum(wanted) or 1.0) * price
+    return bill
 
 
 def _weights(cluster: Cluster, used: Floats) -> Floats:

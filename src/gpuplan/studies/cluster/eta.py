@@ -2,8 +2,10 @@
 
 The estimate is simulated: what runs goes on as long as jobs of its kind that had lasted as long
 went on; what waits runs as long as jobs of its kind did; others come as they came before. The
-range comes from the record: the same estimate is made for recent jobs of the trace, each from what
-was known when it was submitted, and compared with when they started [Vovk2005].
+range comes from the record: the same estimate is made for the jobs of the trace that started last,
+each from what was known when it was submitted, and compared with when they started [Vovk2005].
+Jobs that wait beside each other miss alike: a record of long waits says less than its number of
+jobs, and the range is wider by that.
 """
 
 from dataclasses import replace
@@ -29,7 +31,7 @@ from gpuplan.units import DAY, WEEK
 
 COVERAGE = 0.8
 GRAIN_S = 60.0  # of a wait: shorter ones are equal to people
-RECORD_S = 14 * DAY  # of recent submissions that the range is taken from
+RECORD_S = 14 * DAY  # of recent starts that the range is taken from
 BEFORE_S = 1e-3
 AHEAD_S = 2 * DAY  # of arrivals to come: later ones find the job started, or behind them
 NEVER_S = 365 * DAY  # of a job that starts in no simulated future
@@ -39,6 +41,8 @@ SIZE_EDGES = (1, 2, 8, 64)
 LEAST_RECORD = 30  # estimates before the shares outside of a range are adapted
 ADAPT_FRAC = 0.05  # of a share, by which a miss or a hit moves it [Gibbs2021]
 ROUNDING = 1e-9
+ALONE_WAITS = 2.0  # waits apart from each other, two jobs miss by themselves; Assumption
+Z90 = 1.2816  # 90th percentile of a normal distribution
 
 
 def eta(cluster_file: Path, jobs_file: Path, request: EtaRequest) -> StartEstimate:
@@ -58,7 +62,7 @@ def start_estimate(cluster: Cluster, jobs: Jobs, request: EtaRequest) -> StartEs
     running, queued = held_at(past, history, now_s)
     wait_s = expected_wait(cluster, past, history, replace(request, at_s=now_s))
     earlier = record(cluster, past, history, request)
-    low, high = calibrated(wait_s, earlier)
+    low, high = calibrated(wait_s, earlier, now_s)
     why = "durations and arrivals to come are drawn from the trace up to the submission"
     return StartEstimate(
         request=request,
@@ -80,28 +84,30 @@ def score(wait_s: Floats | float, expected_s: Floats | float) -> Floats:
 
 
 class Record(NamedTuple):
-    """Earlier estimates in order of submission; jobs that still wait have started at infinity."""
+    """Earlier estimates in order of start; jobs that still wait start at infinity, come last, and
+    have the score of their wait so far."""
 
     scores: Floats
     arrive_s: Floats
     start_s: Floats
 
 
-def adapted_tails(earlier: Record) -> tuple[float, float]:
+def adapted_tails(earlier: Record, alone_frac: float = 1.0) -> tuple[float, float]:
     """Shares below and above the range that would have held the record itself [Gibbs2021].
 
     Every estimate is held against the range of those before it whose jobs had started by then; a
-    miss on a side makes that side's share smaller, a hit a little larger.
+    miss on a side makes that side's share smaller, a hit a little larger, by the less the more of
+    them come together.
     """
-    tail = (1 - COVERAGE) / 2
+    tail, step = (1 - COVERAGE) / 2, ADAPT_FRAC * alone_frac
     shares = np.array([tail, tail])
-    for k in range(LEAST_RECORD, len(earlier.scores)):
+    for k in range(LEAST_RECORD, int(np.isfinite(earlier.start_s).sum())):
         known = earlier.scores[:k][earlier.start_s[:k] < earlier.arrive_s[k]]
         if len(known) >= LEAST_RECORD / 2:
             low, high = _bounds(known, shares)
             found = earlier.scores[k]
             misses = np.array([found < low - ROUNDING, found > high + ROUNDING])
-            shares += ADAPT_FRAC * (tail - misses)
+            shares += step * (tail - misses)
     return float(shares[0]), float(shares[1])
 
 
@@ -111,28 +117,75 @@ def _bounds(scores: Floats, shares: Any) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def calibrated(wait_s: float, earlier: Record) -> tuple[float, float]:
+def calibrated(wait_s: float, earlier: Record, now_s: float) -> tuple[float, float]:
     """The 80 % range around an estimate, from the scores of earlier ones."""
     if len(earlier.scores) == 0:
         return 0.0, NEVER_S
-    low, high = _bounds(earlier.scores, adapted_tails(earlier))
-    grown = (wait_s + GRAIN_S) * np.exp([low, high]) - GRAIN_S
+    scores, n = _telling(earlier), n_alone(earlier, now_s)
+    middle, alone_frac = float(np.median(scores)), min(1.0, n / len(earlier.scores))
+    bounds = np.array(_bounds(scores, adapted_tails(earlier, alone_frac)))
+    wide = middle + stretch(n) * (bounds - middle)
+    grown = (wait_s + GRAIN_S) * np.exp(wide) - GRAIN_S
     return max(0.0, float(grown[0])), max(0.0, float(grown[1]))
 
 
+def _telling(earlier: Record) -> Floats:
+    """Scores of jobs that started; of those that wait only the ones already beyond their range.
+
+    Whoever started in a time is a fair draw of all waits, whoever was submitted in it is not: the
+    long waits among them are still open. Where hardly any started, open waits are what there is.
+    """
+    begun = np.isfinite(earlier.start_s)
+    if begun.sum() < LEAST_RECORD / 2:
+        return earlier.scores
+    most = np.quantile(earlier.scores[begun], (1 + COVERAGE) / 2)
+    return earlier.scores[begun | (earlier.scores > most)]
+
+
+def n_alone(earlier: Record, now_s: float) -> float:
+    """Independent misses in a record: as many as its time holds waits apart from each other."""
+    begun = np.isfinite(earlier.start_s)
+    used = begun if begun.sum() >= LEAST_RECORD / 2 else np.ones(len(begun), bool)
+    arrive_s = earlier.arrive_s[used]
+    mean_s = float((np.minimum(earlier.start_s[used], now_s) - arrive_s).mean())
+    span_s = now_s - float(arrive_s.min())
+    return float(np.clip(span_s / max(ALONE_WAITS * mean_s, GRAIN_S), 2.0, max(2, len(arrive_s))))
+
+
+def stretch(n: float) -> float:
+    """Width for n independent misses over that for many: Student's t, a draw beside n of them.
+
+    The series of t in the normal quantile [Abramowitz1964].
+    """
+    free, z = n - 1.0, Z90
+    t = z + (z**3 + z) / (4 * free) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * free**2)
+    return float(t * np.sqrt(1.0 + 1.0 / n) / z)
+
+
 def record(cluster: Cluster, past: Jobs, history: ClusterOutcome, request: EtaRequest) -> Record:
-    """Estimates for recent jobs; those still waiting count with their wait so far."""
+    """Estimates for jobs that started last and for some that wait, with their wait so far."""
     now_s = float(past.arrive_s[-1])
-    first = max(now_s - RECORD_S, now_s / 3)
-    able = np.flatnonzero((past.arrive_s >= first) & (past.arrive_s < now_s))
-    if not len(able):
-        return Record(np.empty(0), np.empty(0), np.empty(0))
-    chosen = able[np.unique(np.linspace(0, len(able) - 1, request.n_record).astype(np.int64))]
     start_s = np.where(np.isnan(history.jobs.start_s), np.inf, history.jobs.start_s)
+    begun = np.flatnonzero((start_s >= now_s - RECORD_S) & (start_s < now_s))
+    begun = begun[past.arrive_s[begun] >= now_s / 10]  # before it, hardly a job had ended
+    waits = np.flatnonzero((start_s >= now_s) & (past.arrive_s < now_s))
+    chosen = np.concatenate(
+        [
+            _spread(begun[np.argsort(start_s[begun], kind="stable")], request.n_record),
+            _spread(waits, request.n_record // 2),
+        ]
+    )
     scores = [
         judged(cluster, past, history, int(i), min(start_s[i], now_s), request) for i in chosen
     ]
     return Record(np.array(scores), past.arrive_s[chosen], start_s[chosen])
+
+
+def _spread(which: Ints, n: int) -> Ints:
+    """At most so many of them, evenly from first to last."""
+    if len(which) <= n:
+        return which
+    return ints(which[np.linspace(0, len(which) - 1, n).astype(np.int64)])
 
 
 def judged(

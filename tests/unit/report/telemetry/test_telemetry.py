@@ -161,8 +161,8 @@ def test_an_order_that_is_late_is_said_first(growing):
 
 def test_orders_are_in_weeks_for_every_growth(growing):
     table = titled(forecast_sheet(growing), "When to order")
-    assert column(table, "growth/month") == ["+4.0%", "+8.0%", "+12.0%"]
-    triggers = [figure(cell) for cell in column(table, "trigger (weeks)")]
+    assert column(table, "growth") == ["+4.0%", "+8.0%", "+12.0%"]
+    triggers = [figure(cell) for cell in column(table, "trigger")]
     assert triggers == sorted(triggers, reverse=True)
 
 
