@@ -44,6 +44,25 @@ def packaged_rows(package: str, path: str) -> tuple[dict[str, str], ...]:
     return tuple(csv_rows(text, source=path, delimiter=","))
 
 
+def meanings(room: str, of: str) -> dict[str, str]:
+    """What each word of a list means, in the order of the room's table `data/words.csv`."""
+    rows = packaged_rows(f"gpuplan.{room}", "data/words.csv")
+    return {row["word"]: row["means"] for row in rows if row["list"] == of}
+
+
+def words(room: str, of: str) -> tuple[str, ...]:
+    """The words of a list, the first to be looked for first."""
+    return tuple(meanings(room, of))
+
+
+def by_meaning(room: str, of: str) -> dict[str, tuple[str, ...]]:
+    """The words of a list for each thing that they mean."""
+    found: dict[str, list[str]] = {}
+    for word, meaning in meanings(room, of).items():
+        found.setdefault(meaning, []).append(word)
+    return {meaning: tuple(names) for meaning, names in found.items()}
+
+
 def csv_rows(text: str, *, source: str, delimiter: str | None = None) -> list[dict[str, str]]:
     """The rows of a table by column name; the header tells the delimiter unless it is given."""
     delimiter = delimiter or _delimiter(text)

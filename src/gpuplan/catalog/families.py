@@ -2,8 +2,7 @@
 
 import re
 
-from gpuplan.catalog.words import meanings, words
-from gpuplan.csv_rows import packaged_rows
+from gpuplan.csv_rows import meanings, packaged_rows, words
 from gpuplan.domain.hardware.devices import AcceleratorId
 from gpuplan.domain.noun import dataclass
 
@@ -31,11 +30,11 @@ FAMILIES = tuple(
 )
 """Every word that stands for accelerators of the catalog."""
 
-NOISE = frozenset(words("accelerator_noise"))
+NOISE = frozenset(words("catalog", "accelerator_noise"))
 """Words that makers and tools put around a name."""
 
 REWRITES = tuple(
     (re.compile(pattern), replacement)
-    for pattern, replacement in meanings("accelerator_rewrite").items()
+    for pattern, replacement in meanings("catalog", "accelerator_rewrite").items()
 )
 """Spellings that are brought together before words are compared."""

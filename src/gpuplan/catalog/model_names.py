@@ -12,14 +12,13 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from gpuplan.catalog.words import meanings, words
-from gpuplan.csv_rows import packaged_rows
+from gpuplan.csv_rows import meanings, packaged_rows, words
 from gpuplan.domain.model.precision import FORMATS
 
-QUIET = frozenset(words("model_quiet"))
-SOFT = frozenset(words("model_soft"))
-SIZES = frozenset(words("model_size"))
-PRECISIONS = meanings("model_precision")
+QUIET = frozenset(words("catalog", "model_quiet"))
+SOFT = frozenset(words("catalog", "model_soft"))
+SIZES = frozenset(words("catalog", "model_size"))
+PRECISIONS = meanings("catalog", "model_precision")
 PRECISION_NOISE = {"dynamic", "static", "quantized", "pertensor", "block", "kv", "g128", "marlin"}
 N_TEXTS = 4096  # names typed that are remembered; the catalog's own among them
 MIN_LETTERS = 3  # of a word that can carry a name alone

@@ -3,24 +3,10 @@
 import re
 from typing import NamedTuple
 
+from gpuplan.csv_rows import meanings
+
 # Name as it is written somewhere -> family; the first that is found in the text wins.
-ENGINES = (
-    ("tensorrt-llm", "trtllm"),
-    ("trtllm", "trtllm"),
-    ("trt-llm", "trtllm"),
-    ("vllm", "vllm"),
-    ("sglang", "sglang"),
-    ("lmdeploy", "lmdeploy"),
-    ("mii", "deepspeed-mii"),
-    ("deepspeed", "deepspeed"),
-    ("synapse", "synapse"),
-    ("llama.cpp", "llamacpp"),
-    ("llamacpp", "llamacpp"),
-    ("tgi", "tgi"),
-    ("tensorrt", "trtllm"),
-    ("sambaflow", "sambaflow"),
-    ("openvino", "openvino"),
-)
+ENGINES = tuple(meanings("calibration", "engine_family").items())
 
 
 class Era(NamedTuple):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from gpuplan.csv_rows import meanings
 from gpuplan.domain.calibration.constants import SEEN, Labels, Novelty
 
 SAME = "same configuration"
@@ -14,35 +15,7 @@ KINDS = {
     "configuration": SEEN,
 }
 # Sizes of one design under several names: held out together, or a fold would know the answer.
-FAMILIES = (
-    ("llama-2-7b", "llama-7b"),
-    ("llama-7b", "llama-7b"),
-    ("llama-2-70b", "llama-70b"),
-    ("codellama-70b", "llama-70b"),
-    ("llama-3.1-70b", "llama-70b"),
-    ("llama-3-70b", "llama-70b"),
-    ("llama-3.3-70b", "llama-70b"),
-    ("qwen2-72b", "llama-70b"),
-    ("qwen2.5-vl-72b", "llama-70b"),
-    ("llama-3.1-8b", "llama-8b"),
-    ("llama-3-8b", "llama-8b"),
-    ("llava-next-8b", "llama-8b"),
-    ("deepseek", "deepseek"),
-    ("kimi", "kimi"),
-    ("gpt-oss", "gpt-oss"),
-    ("235b-a22b", "qwen3-235b"),
-    ("30b-a3b", "qwen3-30b"),
-    ("qwen3-32b", "qwen3-32b"),
-    ("qwen3-vl-32b", "qwen3-32b"),
-    ("qwen3-8b", "qwen3-8b"),
-    ("qwen3-vl-8b", "qwen3-8b"),
-    ("mistral-7b", "mistral-7b"),
-    ("mixtral-8x7b", "mixtral-8x7b"),
-    ("llama-4", "llama-4"),
-    ("gemma", "gemma"),
-    ("minimax", "minimax"),
-    ("bloom", "bloom"),
-)
+FAMILIES = tuple(meanings("calibration", "one_design").items())
 
 
 def model_family(name: str) -> str:

@@ -5,28 +5,14 @@ from collections.abc import Mapping, Sequence
 
 from gpuplan.calibration.runs.fields import NUMBERS, Row, number, short, words
 from gpuplan.calibration.runs.plain import TOOL
+from gpuplan.csv_rows import meanings
 from gpuplan.domain.calibration.runs import RunsRead
 from gpuplan.domain.model.precision import format_named
 from gpuplan.domain.provenance import Assumption
 from gpuplan.errors import InputError, Problem
 
 # Key -> the flag that gives it.
-FLAGS = {
-    "model": "--model",
-    "accelerator": "--on",
-    "n_accelerators": "--on 8xNAME",
-    "tp": "--tp",
-    "pp": "--pp",
-    "precision": "--precision",
-    "kv_precision": "--kv-precision",
-    "engine": "--engine",
-    "engine_version": "--engine-version",
-    "regime": "--regime",
-    "batch": "--concurrency",
-    "request_rate_per_s": "--rate",
-    "input_tokens": "--input-tokens",
-    "output_tokens": "--output-tokens",
-}
+FLAGS = meanings("calibration", "flag_of_key")
 NEEDED = ("model", "accelerator", "engine", "regime", "input_tokens", "output_tokens")
 # Regimes that need this number.
 LOADS = {

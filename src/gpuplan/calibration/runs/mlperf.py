@@ -4,18 +4,14 @@ import re
 from collections.abc import Mapping
 
 from gpuplan.calibration.runs.fields import OUR_TPOT, Reading, number, per, scaled, words
+from gpuplan.csv_rows import meanings
 from gpuplan.domain.calibration.runs import RunsRead
 
 TOOL = "mlperf loadgen"
 TITLE = "MLPerf Results Summary"
 LINE = re.compile(r"^\s*([A-Za-z0-9][^:]{2,70}?)\s*:\s*(\S.*?)\s*$")
 NS_PER_MS, NS_PER_S = 1e-6, 1e-9
-REGIMES = {
-    "offline": "MLPerf offline",
-    "server": "MLPerf server",
-    "interactive": "MLPerf Interactive",
-    "singlestream": "MLPerf SingleStream",
-}
+REGIMES = meanings("calibration", "mlperf_scenario")
 
 
 def read_summary(text: str, where: str) -> RunsRead:

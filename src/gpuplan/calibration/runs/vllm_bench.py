@@ -19,46 +19,16 @@ from gpuplan.calibration.runs.fields import (
     scaled,
     words,
 )
+from gpuplan.csv_rows import meanings
 from gpuplan.domain.calibration.runs import RunsRead
 from gpuplan.units import MS
 
 TOOL = "vllm bench serve"
 TITLE = "Serving Benchmark Result"
 # The client's protocol names an engine only where it is the engine's own.
-ENGINES = {
-    "vllm": "vLLM",
-    "sglang": "SGLang",
-    "sglang-native": "SGLang",
-    "sglang-oai": "SGLang",
-    "tensorrt-llm": "TensorRT-LLM",
-    "trt": "TensorRT-LLM",
-    "tgi": "TGI",
-    "lmdeploy": "LMDeploy",
-}
+ENGINES = meanings("calibration", "client_protocol")
 # Console label -> key of the result file.
-LABELS = {
-    "successful requests": "completed",
-    "failed requests": "failed",
-    "maximum request concurrency": "max_concurrency",
-    "max request concurrency": "max_concurrency",
-    "request rate configured (rps)": "request_rate",
-    "traffic request rate": "request_rate",
-    "benchmark duration (s)": "duration",
-    "total input tokens": "total_input_tokens",
-    "total generated tokens": "total_output_tokens",
-    "burstiness factor": "burstiness",
-    "output token throughput (tok/s)": "output_throughput",
-    "backend": "backend",
-    "mean ttft (ms)": "mean_ttft_ms",
-    "p99 ttft (ms)": "p99_ttft_ms",
-    "mean tpot (ms)": "mean_tpot_ms",
-    "median tpot (ms)": "median_tpot_ms",
-    "p99 tpot (ms)": "p99_tpot_ms",
-    "mean itl (ms)": "mean_itl_ms",
-    "mean e2el (ms)": "mean_e2el_ms",
-    "mean e2e latency (ms)": "mean_e2el_ms",
-    "peak concurrent requests": "max_concurrent_requests",
-}
+LABELS = meanings("calibration", "vllm_console")
 BEFORE_BLOCK = ("request_rate", "max_concurrency", "burstiness", "backend", "model_id")
 LINE = re.compile(r"([A-Za-z][A-Za-z0-9 ()/.]{2,40}?):\s+(\S+)")
 END = re.compile(r"={30,}\s*$")

@@ -18,7 +18,7 @@ from gpuplan.catalog.architectures.hybrid import (
 from gpuplan.catalog.architectures.latent import compressed_part, latent_part
 from gpuplan.catalog.architectures.pattern import feed_kinds, mixer_kinds
 from gpuplan.catalog.architectures.shape import INNER, VOCAB, Fields, Shape, is_new_falcon
-from gpuplan.catalog.words import words
+from gpuplan.csv_rows import words
 from gpuplan.domain.model.layers import Experts, FeedForward, LayerGroup
 from gpuplan.domain.model.network import Embedding, LayerStack
 
@@ -29,7 +29,7 @@ PER_LAYER = (GEMMA3N, "gemma4_text", "gemma4_unified_text")
 WIDTH_STEP = 256
 
 
-MTP = words("mtp_layers")
+MTP = words("catalog", "mtp_layers")
 MAX_MTP = 64
 RECURRENT = ("conv", "hybrid", "lightning", "linear", "mamba", "recurrent")
 

@@ -2,13 +2,13 @@
 
 from gpuplan.catalog.architectures.pattern import EXPERTS, n_experts
 from gpuplan.catalog.architectures.shape import FOURFOLD, INNER, Shape
-from gpuplan.catalog.words import meanings, words
+from gpuplan.csv_rows import meanings, words
 from gpuplan.domain.model.layers import Experts, FeedForward
 
-ACTIVE = words("active_experts")
-EXPERT_INNER = words("expert_width")
-SHARED_INNER = words("shared_expert_width")
-SHARED_COUNT = words("shared_experts")
+ACTIVE = words("catalog", "active_experts")
+EXPERT_INNER = words("catalog", "expert_width")
+SHARED_INNER = words("catalog", "shared_expert_width")
+SHARED_COUNT = words("catalog", "shared_experts")
 # Their shared expert has a gate of its own.
 SHARED_GATE = ("qwen2_moe", "qwen3_next", "qwen3_5_moe_text")
 ACTIVATION_PARAMS = {"apertus": 2}
@@ -30,7 +30,7 @@ def inner_size(shape: Shape, layer: int = 0) -> int:
 
 
 # Families that name the dense width differently.
-OWN_NAME = meanings("dense_width_of_family")
+OWN_NAME = meanings("catalog", "dense_width_of_family")
 
 
 def _special_width(shape: Shape, width: int, layer: int) -> int:

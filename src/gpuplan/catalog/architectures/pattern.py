@@ -7,11 +7,11 @@ Feed-forward parts: dense, moe, none.
 from collections.abc import Callable
 
 from gpuplan.catalog.architectures.shape import ATTENTION_FREE, Shape
-from gpuplan.catalog.words import meanings, words
+from gpuplan.csv_rows import meanings, words
 
-WORDS = meanings("layer_kind")
+WORDS = meanings("catalog", "layer_kind")
 LETTERS = {"M": "mamba", "*": "full", "-": "none", "E": "none"}
-EXPERTS = words("experts")
+EXPERTS = words("catalog", "experts")
 
 
 def mixer_kinds(shape: Shape) -> list[str]:
@@ -31,7 +31,7 @@ def mixer_kinds(shape: Shape) -> list[str]:
 
 
 # What "linear attention" is in families that have another one than the gated delta rule.
-LINEAR = meanings("linear_attention_of_family")
+LINEAR = meanings("catalog", "linear_attention_of_family")
 
 
 def _native(shape: Shape, kind: str) -> str:

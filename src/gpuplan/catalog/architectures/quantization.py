@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import cast, get_args
 
 from gpuplan.catalog.architectures.shape import Fields
-from gpuplan.catalog.words import by_meaning
+from gpuplan.csv_rows import by_meaning
 from gpuplan.domain.model.network import Checkpoint, Part
 from gpuplan.domain.model.precision import FORMATS, NumberFormat, format_named
 
@@ -19,14 +19,14 @@ MAX_ENTRIES = 200_000
 PARTS: tuple[Part, ...] = get_args(Part)
 IGNORED = ("modules_to_not_convert", "ignore", "exclude_modules", "ignored_layers", "exclude")
 # Module names by which published checkpoints call each part, below a layer.
-IN_LAYER = cast("dict[Part, tuple[str, ...]]", by_meaning("module_in_layer"))
+IN_LAYER = cast("dict[Part, tuple[str, ...]]", by_meaning("catalog", "module_in_layer"))
 # Gemma 4 has its experts beside the dense part, not within it.
 GEMMA4: dict[Part, tuple[str, ...]] = {
     **IN_LAYER,
     "experts": ("experts.0.down_proj",),
     "shared_experts": ("mlp.down_proj",),
 }
-OUTSIDE = cast("dict[Part, tuple[str, ...]]", by_meaning("module_outside"))
+OUTSIDE = cast("dict[Part, tuple[str, ...]]", by_meaning("catalog", "module_outside"))
 # Their converters leave the head alone without being told.
 HEAD_STAYS = ("fp8", "awq", "gptq", "bitsandbytes", "mxfp4", "fbgemm_fp8", "auto-round")
 KV_FORMATS = {"FP8": "fp8", "NVFP4": "nvfp4", "INT8": "int8"}

@@ -16,12 +16,12 @@ from gpuplan.catalog.architectures.seq2seq import PAIRS, T5, bart_parts, t5_part
 from gpuplan.catalog.architectures.shape import CONTEXT, Fields, Notes, class_defaults, read_shape
 from gpuplan.catalog.architectures.towers import WAVES, towers, wave_parts, whisper_parts
 from gpuplan.catalog.architectures.vision import ALONE, DUAL, dual_parts, vision_tower
-from gpuplan.catalog.words import meanings
+from gpuplan.csv_rows import meanings
 from gpuplan.domain.model.layers import Experts, FeedForward
 from gpuplan.domain.model.network import Checkpoint, Embedding, LayerStack, Model, ModelKind, Part
 
 # Published name -> type of model, first match wins.
-BY_NAME = tuple(meanings("type_by_name").items())
+BY_NAME = tuple(meanings("catalog", "type_by_name").items())
 BY_FEED = {"LLaMAMLP": "llama", "GptNeoxMLP": "gpt_neox", "GemmaMLP": "gemma"}
 # The published checkpoints of these share the input table with the head.
 TIED = (
@@ -33,7 +33,7 @@ TIED = (
 # Mixers that no noun describes yet: a count without them would be a guess.
 UNREADABLE = {"rwkv", "rwkv5", "rwkv6", "rwkv7", "xlstm"}
 # Families whose parts are read but not all: the miss against the library's own count.
-APPROXIMATE = meanings("approximate_family")
+APPROXIMATE = meanings("catalog", "approximate_family")
 TEXT_PARTS = ("text_config", "llm_config", "language_config")
 
 

@@ -14,7 +14,7 @@ from json import loads
 from typing import cast
 
 from gpuplan.catalog.architectures.families import Family, canonical, family_of
-from gpuplan.catalog.words import words
+from gpuplan.csv_rows import words
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.errors import InputError, Problem
@@ -23,7 +23,7 @@ MAX_COUNT = 10**8  # no width, vocabulary or expert count comes near
 MAX_LIST = 4096  # no network is that deep
 STAND_IN = 1
 # Sizes without which a configuration describes no network.
-CORE = frozenset(words("core_size"))
+CORE = frozenset(words("catalog", "core_size"))
 
 
 class Notes:
@@ -224,16 +224,16 @@ class Fields:
         return ()
 
 
-HIDDEN = words("hidden_size")
-LAYERS = words("layers")
-HEADS = words("heads")
-KV_HEADS = words("kv_heads")
-HEAD_DIM = words("head_size")
-INNER = words("inner_width")
-VOCAB = words("vocabulary")
-CONTEXT = words("context")
+HIDDEN = words("catalog", "hidden_size")
+LAYERS = words("catalog", "layers")
+HEADS = words("catalog", "heads")
+KV_HEADS = words("catalog", "kv_heads")
+HEAD_DIM = words("catalog", "head_size")
+INNER = words("catalog", "inner_width")
+VOCAB = words("catalog", "vocabulary")
+CONTEXT = words("catalog", "context")
 # Families whose inner width is four times the hidden one when nothing is said.
-FOURFOLD = words("fourfold_family")
+FOURFOLD = words("catalog", "fourfold_family")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from gpuplan.catalog.architectures.blocks import Block, checked_heads, layers_of
 from gpuplan.catalog.architectures.families import aliases_of, traits_of
 from gpuplan.catalog.architectures.shape import Fields
-from gpuplan.catalog.words import words
+from gpuplan.csv_rows import words
 from gpuplan.domain.model.network import Embedding, LayerStack
 from gpuplan.domain.noun import dataclass
 
@@ -36,7 +36,7 @@ SIGLIP = Tower()
 TOWERS = traits_of("vision", Tower)
 ALIASES = aliases_of("vision")
 # Encoders published by themselves, and pairs of a text and an image encoder.
-ALONE = words("encoder_alone")
+ALONE = words("catalog", "encoder_alone")
 DUAL = ("clip", "siglip", "siglip2", "chinese_clip", "metaclip_2")
 
 

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator, Mapping
 
 from gpuplan.catalog.update.rows import RawRow
-from gpuplan.catalog.words import words
+from gpuplan.csv_rows import words
 from gpuplan.errors import CatalogError, one
 
 BASE_URL = "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master/"
 SOURCE = "skypilot-catalog"
 # Its Azure file was last priced in 2024; ours come from a newer source.
 STALE_THERE: Mapping[str, str] = {"azure": "the source's Azure prices date from 2024-08-19"}
-CLOUDS = words("skypilot_cloud")
+CLOUDS = words("catalog", "skypilot_cloud")
 COLUMNS = frozenset(
     {
         "InstanceType",

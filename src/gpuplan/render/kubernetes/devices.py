@@ -3,46 +3,21 @@
 from collections.abc import Iterator
 from typing import Any
 
+from gpuplan.csv_rows import meanings
 from gpuplan.domain.plan.deployed import DeployedPool
 from gpuplan.units import GB, GIB
 
 # Resource names of the vendors' device plugins.
-RESOURCES = {
-    "nvidia": "nvidia.com/gpu",
-    "amd": "amd.com/gpu",
-    "gaudi": "habana.ai/gaudi",
-    "intel": "gpu.intel.com/xe",
-    "google": "google.com/tpu",
-    "aws": "aws.amazon.com/neuron",
-}
+RESOURCES = meanings("render", "device_resource")
 # Clouds whose nodes carry the machine's name as a label.
 NAMED_NODES = ("aws", "azure", "gcp", "oci")
 INSTANCE = "node.kubernetes.io/instance-type"
 # What GPU feature discovery writes for boards, by the id of the catalog.
-PRODUCTS = {
-    "a100-sxm-40gb": "NVIDIA-A100-SXM4-40GB",
-    "a100-sxm-80gb": "NVIDIA-A100-SXM4-80GB",
-    "a100-pcie-80gb": "NVIDIA-A100-80GB-PCIe",
-    "h100-sxm": "NVIDIA-H100-80GB-HBM3",
-    "h100-pcie": "NVIDIA-H100-PCIe",
-    "h200-sxm": "NVIDIA-H200",
-    "b200-sxm": "NVIDIA-B200",
-    "l4": "NVIDIA-L4",
-    "l40s": "NVIDIA-L40S",
-    "a10": "NVIDIA-A10",
-    "a10g": "NVIDIA-A10G",
-    "t4": "Tesla-T4",
-}
+PRODUCTS = meanings("render", "gpu_product")
 # What GKE writes for TPU nodes, by the id of the catalog; their machine types are its own.
 TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
 TPU_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
-TPUS = {
-    "tpu-v4": "tpu-v4-podslice",
-    "tpu-v5e": "tpu-v5-lite-podslice",
-    "tpu-v5p": "tpu-v5p-slice",
-    "tpu-v6e": "tpu-v6e-slice",
-    "tpu-v7": "tpu7x",
-}
+TPUS = meanings("render", "tpu_accelerator")
 FLAT = {1: "1x1", 4: "2x2", 8: "2x4"}  # chips of one node of v5e and v6e
 CUBE = {4: "2x2x1"}  # of the others
 GKE_SHARING = "cloud.google.com/gke-gpu-sharing-strategy"

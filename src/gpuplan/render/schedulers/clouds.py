@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from gpuplan.csv_rows import meanings
 from gpuplan.domain.plan.deployed import Deployed, DeployedPool, RenderedFile
 from gpuplan.render.commands.engine import image_of, kind_of, precision_notes, wrapped
 from gpuplan.render.commands.training import Rendezvous, n_nodes, notes_of, per_node, run_command
@@ -12,14 +13,7 @@ from gpuplan.render.text import json_file, without_none, yaml_file, yaml_text
 SKY = Rendezvous(rank="$SKYPILOT_NODE_RANK", address='$(echo "$SKYPILOT_NODE_IPS" | head -n 1)')
 DSTACK = Rendezvous(rank="$DSTACK_NODE_RANK", address="$DSTACK_MASTER_NODE_IP")
 # What SkyPilot and dstack call the boards, where it is not the board's family name.
-BOARDS = {
-    "a100-sxm-80gb": "A100-80GB",
-    "a100-pcie-80gb": "A100-80GB",
-    "a100-sxm-40gb": "A100",
-    "a100-pcie-40gb": "A100",
-    "rtx-pro-6000-bw": "RTXPRO6000",
-    "rtx-6000-ada": "RTX6000-Ada",
-}
+BOARDS = meanings("render", "board_elsewhere")
 FORMS = ("-sxm2", "-sxm", "-pcie", "-nvl", "-16gb", "-32gb", "-96gb", "-144gb")
 SKY_CLOUDS = {"lambda": "lambda", "do": "do", "verda": "verda"}
 

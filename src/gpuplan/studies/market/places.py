@@ -3,41 +3,12 @@
 from functools import cache
 
 from gpuplan.catalog.regions import read_regions
+from gpuplan.csv_rows import words
 from gpuplan.domain.money.market import Offer
 from gpuplan.domain.scenario.terms import Choice
 
 # Members of the European Union, ISO 3166 alpha-3.
-EU_COUNTRIES = frozenset(
-    (
-        "AUT",
-        "BEL",
-        "BGR",
-        "HRV",
-        "CYP",
-        "CZE",
-        "DNK",
-        "EST",
-        "FIN",
-        "FRA",
-        "DEU",
-        "GRC",
-        "HUN",
-        "IRL",
-        "ITA",
-        "LVA",
-        "LTU",
-        "LUX",
-        "MLT",
-        "NLD",
-        "POL",
-        "PRT",
-        "ROU",
-        "SVK",
-        "SVN",
-        "ESP",
-        "SWE",
-    )
-)
+EU_COUNTRIES = frozenset(words("studies.market", "eu_country"))
 
 
 @cache

@@ -5,52 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 
-from gpuplan.csv_rows import read_csv_rows
+from gpuplan.csv_rows import read_csv_rows, words
 from gpuplan.domain.calibration.runs import FingerprintChange, MetricChange, RunComparison
 from gpuplan.errors import InputError, Problem, ViolationError, one
 
 MEASURED = "measured_"
 # Columns that say what ran, not what was asked of it.
-FINGERPRINT = frozenset(
-    {
-        "engine_version",
-        "framework_version",
-        "driver",
-        "cuda",
-        "rocm",
-        "torch",
-        "python",
-        "nccl",
-        "image",
-        "kernel",
-        "os",
-        "firmware",
-        "commit",
-        "gpuplan_version",
-        "host",
-        "date",
-        "measured_at",
-        "id",
-        "source",
-        "url",
-        "role",
-    }
-)
+FINGERPRINT = frozenset(words("studies.measured", "fingerprint"))
 SILENT = frozenset({"id", "date", "measured_at", "source", "url", "role"})  # differ in every run
 # Metrics of which more is worse; of all others less is.
-LATER = (
-    "ttft",
-    "tpot",
-    "itl",
-    "e2e",
-    "latency",
-    "step_s",
-    "wait",
-    "energy",
-    "power",
-    "wall",
-    "_ms",
-)
+LATER = words("studies.measured", "more_is_worse")
 Row = Mapping[str, str]
 
 

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from math import ceil, inf, nan
+from typing import cast
 
 from gpuplan.calibration.inference.eras import engine_family, version_pair
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
+from gpuplan.csv_rows import meanings
 from gpuplan.domain.hardware.catalog import AcceleratorChoice
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.performance import EngineChoice, Regime, ServingLoad, ServingSetup
@@ -27,21 +29,7 @@ from gpuplan.studies.measured.notation import EMPTY, THOUSANDS, formats_of, note
 
 Row = Mapping[str, str]
 
-REGIMES: dict[str, Regime] = {
-    "static_batch": "static_batch",
-    "max_load": "max_load",
-    "fixed_max_batch": "fixed_max_batch",
-    "fixed_concurrency": "fixed_concurrency",
-    "poisson": "poisson",
-    "offline": "offline",
-    "single request prefill": "prefill",
-    "prefill": "prefill",
-    "MLPerf Interactive": "poisson",
-    "MLPerf server": "poisson",
-    "MLPerf offline": "offline",
-    "MLPerf SingleStream": "static_batch",
-    "open loop trace": "poisson",
-}
+REGIMES = cast("dict[str, Regime]", meanings("studies.measured", "regime"))
 # What other sources call them; the first that is found wins.
 REGIME_WORDS: tuple[tuple[tuple[str, ...], Regime], ...] = (
     (("offline",), "offline"),

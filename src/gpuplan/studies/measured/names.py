@@ -7,6 +7,7 @@ from functools import lru_cache
 from gpuplan.calibration.training.models import known_model
 from gpuplan.catalog.models import find_model
 from gpuplan.catalog.names import find_accelerator
+from gpuplan.csv_rows import meanings
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.model.network import Model
@@ -14,29 +15,7 @@ from gpuplan.errors import InputError, PlannerError, one
 from gpuplan.units import TB
 
 # Only networks of equal shape; a fine-tuned model runs as fast as its base.
-SAME_SHAPE = {
-    "llama3-llava-next-8b-hf": "meta-llama/Llama-3.1-8B-Instruct",
-    "phi-3-vision-128k-instruct": "microsoft/Phi-3-mini-128k-instruct",
-    "qwen3-omni-30b-a3b-instruct": "Qwen/Qwen3-30B-A3B",
-    "qwen3-omni-30b-a3b-thinking": "Qwen/Qwen3-30B-A3B",
-    "nvidia-nemotron-nano-12b-v2-vl-bf16": "nvidia/NVIDIA-Nemotron-Nano-12B-v2-Base",
-    "nvidia-nemotron-3-nano-30b-a3b-$dtype": "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-NVFP4",
-    "magistral-small-2509": "mistralai/Mistral-Small-3.2-24B-Instruct-2506",
-    "pixtral-large-instruct-2411": "mistralai/Mistral-Large-Instruct-2411",
-    "minimax-m1-80k": "MiniMaxAI/MiniMax-Text-01",
-    "minimax-m1-40k": "MiniMaxAI/MiniMax-Text-01",
-    "ring-1t": "inclusionAI/Ling-1T",
-    "chatglm2-6b": "THUDM/chatglm3-6b",
-    "llama-3_3-nemotron-super-49b-v1_5": "nvidia/Llama-3_3-Nemotron-Super-49B-v1",
-    "llama-3.3-nemotron-super-49b-v1.5": "nvidia/Llama-3_3-Nemotron-Super-49B-v1",
-    "phi-3.5-vision-instruct": "microsoft/Phi-3.5-mini-instruct",
-    "phi-4-multimodal-instruct": "microsoft/Phi-4-mini-instruct",
-    "phi-3-mini": "microsoft/Phi-3-mini-4k-instruct",
-    "llama-guard-3-8b": "meta-llama/Llama-3.1-8B-Instruct",
-    "command-r-v01": "CohereForAI/c4ai-command-r-v01",
-    "jamba-1.5-large": "ai21labs/AI21-Jamba-1.5-Large",
-    "nemotron-3-nano-omni-30b-a3b-reasoning-bf16": "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-NVFP4",
-}
+SAME_SHAPE = meanings("studies.measured", "same_shape")
 # A release date, a purpose or a revision in the name changes the weights, not the shape.
 RELEASE = re.compile(
     r"-(?:\d{4}|thinking|instruct|chat|hf|it|base|exp|terminus|speciale)(?=-|$)", re.IGNORECASE
@@ -49,15 +28,7 @@ BASES = re.compile(
 )
 
 # Names in tables that the catalog knows under another one.
-ALIASES = (
-    (r"^llama-?3[- ](8b|70b)$", r"meta-llama/Meta-Llama-3.1-\1"),
-    (r"^llama_?31?[_ -](8b|70b|405b)$", r"meta-llama/Meta-Llama-3.1-\1"),
-    (r"^nemotron-?(?:h|5)[_ -]56b$", "nvidia/Nemotron-H-56B-Base-8K"),
-    (r"^llama-?4 maverick.*", "meta-llama/Llama-4-Maverick-17B-128E-Instruct"),
-    (r"^llama-?4 scout.*", "meta-llama/Llama-4-Scout-17B-16E-Instruct"),
-    (r"^mixtral 8[x×](\d+)b", r"mistralai/Mixtral-8x\1B-v0.1"),
-    (r"^deepseek[- ]?v3.*", "deepseek-ai/DeepSeek-V3"),
-)
+ALIASES = tuple(meanings("studies.measured", "model_alias").items())
 OTHER_SIZE = 0.02  # share of the parameters
 BARE_SIZE = re.compile(r"\d+(\.\d+)?\s*[bmt]", re.IGNORECASE)  # 5B: of which network?
 
