@@ -23,6 +23,7 @@ POOLS = {
     "wide": spread_pool(PoolLayout(tp=8, pp=2, n_servers_per_replica=2)),
     "sglang": deployed_pool(served=served_model("sglang", "0.5.9")),
     "run": RUN,
+    "prefill": spread_pool(PoolLayout(tp=2, pp=1, role="prefill", network_bytes_per_s=4e11)),
 }
 
 
@@ -71,6 +72,7 @@ LAYOUTS = {
     "tp": PoolLayout(tp=8, pp=1),
     "pp": PoolLayout(tp=8, pp=2, n_servers_per_replica=2),
     "dp-ep": PoolLayout(tp=1, pp=1, dp=8, ep=8),
+    "decode": PoolLayout(tp=4, pp=1, role="decode", network_bytes_per_s=4e11),
 }
 
 
@@ -93,6 +95,8 @@ def test_vllm_parses_its_command(name):
     assert found.enable_expert_parallel is (layout.ep > 1)
     assert (found.max_num_seqs, found.max_model_len) == (settings.max_sequences, 32768)
     assert (found.max_num_batched_tokens, found.quantization) == (settings.max_batch_tokens, "fp8")
+    sent = found.kv_transfer_config
+    assert (sent.kv_connector if sent else None) == ("NixlConnector" if layout.role else None)
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

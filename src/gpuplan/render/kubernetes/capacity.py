@@ -5,7 +5,7 @@ from typing import Any
 
 from gpuplan.domain.plan.deployed import Deployed, DeployedPool, RenderedFile, ServedModel
 from gpuplan.domain.scenario.terms import Team
-from gpuplan.render.commands.engine import kind_of, precision_notes
+from gpuplan.render.commands.engine import kind_of, precision_notes, role_notes
 from gpuplan.render.kubernetes.devices import INSTANCE, resource_of, selector_of
 from gpuplan.render.kubernetes.pods import labels_of, served_pod
 from gpuplan.render.kubernetes.serving import running_target
@@ -180,6 +180,7 @@ def kserve_files(deployed: Deployed) -> Iterator[RenderedFile]:
         if one.served is None or one.pool.layout.n_servers_per_replica > 1:
             continue
         notes = [*head(deployed), *reasons(one), *precision_notes(one, one.served)]
+        notes += role_notes(one)
         document = yaml_text(_inference_service(one, one.served), notes)
         yield yaml_file(f"kserve-{one.name}.yaml", document)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from gpuplan.csv_rows import meanings
 from gpuplan.domain.plan.deployed import Deployed, DeployedPool, RenderedFile
-from gpuplan.render.commands.engine import image_of, kind_of, precision_notes, wrapped
+from gpuplan.render.commands.engine import image_of, kind_of, precision_notes, role_notes, wrapped
 from gpuplan.render.commands.training import Rendezvous, n_nodes, notes_of, per_node, run_command
 from gpuplan.render.reasons import head, reasons
 from gpuplan.render.text import json_file, without_none, yaml_file, yaml_text
@@ -41,7 +41,7 @@ def skypilot_files(deployed: Deployed) -> Iterator[RenderedFile]:
             task = _sky_task(one, run_command(one, SKY), n_nodes(one))
             yield yaml_file(f"sky-{one.name}.yaml", yaml_text(task, [*notes, *notes_of(one)]))
         elif one.served is not None:
-            notes += precision_notes(one, one.served)
+            notes += [*precision_notes(one, one.served), *role_notes(one)]
             yield yaml_file(f"sky-{one.name}.yaml", yaml_text(_sky_service(one), notes))
 
 
