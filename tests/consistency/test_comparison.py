@@ -60,7 +60,8 @@ def test_every_row_that_is_forced_costs_what_the_table_said(answer):
     for row in answer.decision.comparison:
         if row.usd_per_month is None:
             continue
-        forced = planned(only(row.accelerator, precisions=[row.precision]))
+        split = "always" if row.layout.n_prefill else "never"
+        forced = planned(only(row.accelerator, precisions=[row.precision], disaggregation=split))
         assert forced.plan is not None, row
         assert forced.plan.cost_usd_per_month.value == pytest.approx(row.usd_per_month), row
         # At the same price a plan may take a surer layout, or what its replay shows to be short of.

@@ -66,7 +66,8 @@ def assert_fits(model: str, accelerator: str, precision: str, layout: PoolLayout
         precision=None if is_own else precision,
         engine_version=(0, 15),
     )
-    found = api.fit(model, f"{layout.spread.n_accelerators}x{accelerator}", request)
+    n_each = layout.spread.engine.n_accelerators
+    found = api.fit(model, f"{n_each}x{accelerator}", request)
     assert found.fits, f"{model} on {accelerator} as {layout}"
 
 

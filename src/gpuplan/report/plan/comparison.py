@@ -279,8 +279,8 @@ def _tables(answer: Answer, *, n_most: int | None) -> Iterator[Table]:
         "at": lambda c: named(c.at),
         "then": lambda c: named(c.then),
     }
-    yield table("Why this plan", why.why, {"reason": str})
-    yield table("What binds", why.binding, {"limit": str})
+    yield table("Why this plan", why.why, {"reason": named})
+    yield table("What binds", why.binding, {"limit": named})
     yield table("Why not …", why.why_not, questions)
     yield table("What simpler rules would have bought", why.naive, questions)
     yield table("Crossover points", why.crossovers, crossovers)
