@@ -4,6 +4,7 @@ from gpuplan.domain.hardware.devices import (
     Accelerator,
     AcceleratorId,
     DeviceMemory,
+    Lifecycle,
     PowerDraw,
     ScaleUpLink,
 )
@@ -120,7 +121,7 @@ def device(visible_bytes: float = 79.18 * GIB, *, name: str = "test-gpu") -> Acc
         ),
         host_link=None,
         power=PowerDraw(limit_w=700.0, idle_w=70.0, loaded_idle_w=120.0),
-        launched="2022-10",
+        lifecycle=Lifecycle(launched="2022-10", status="on sale"),
     )
 
 

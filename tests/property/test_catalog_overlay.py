@@ -68,7 +68,7 @@ def test_a_count_never_changes_the_accelerator(item: str, n: int, form: str) -> 
     assert (choice.accelerator.id, choice.n_accelerators) == (item, n)
     # Of announced hardware an answer says that its figures may change, and nothing else.
     assert [a.value for a in choice.assumptions] == ["announced"] * (
-        choice.accelerator.launched == "announced"
+        choice.accelerator.lifecycle.launched == "announced"
     )
 
 

@@ -6,11 +6,13 @@ from types import MappingProxyType
 from gpuplan.catalog.schema import PRECISIONS, QUANTITIES, Kind, in_base_units
 from gpuplan.domain.hardware.catalog import Fact
 from gpuplan.domain.hardware.devices import (
+    ANNOUNCED,
     Accelerator,
     AcceleratorId,
     DeviceMemory,
     HostLink,
     HostParts,
+    Lifecycle,
     Link,
     Nic,
     PartId,
@@ -98,8 +100,15 @@ def accelerator(item: str, facts: Iterable[Fact]) -> Accelerator:
             idle_w=sheet.maybe("power_idle"),
             loaded_idle_w=sheet.maybe("power_loaded_idle"),
         ),
-        launched=sheet.text("launched"),
+        lifecycle=_lifecycle(sheet),
     )
+
+
+def _lifecycle(sheet: Sheet) -> Lifecycle:
+    """As stated; what only has a launch is on sale."""
+    launched, stated = sheet.text("launched"), sheet.text("status")
+    status = ANNOUNCED if launched == ANNOUNCED else stated or "on sale"
+    return Lifecycle(launched=launched, status=status)
 
 
 def server(item: str, facts: Iterable[Fact]) -> Server:

@@ -116,7 +116,7 @@ def _accelerator() -> list[Quantity]:
         "launched",
         required=True,
     )
-    optional = _text("end_of_sale", "scale_up_name", "host_link_name")
+    optional = _text("end_of_sale", "status", "scale_up_name", "host_link_name")
     return [*words, *optional, *_peaks(), *memory, *links, *power, *other]
 
 

@@ -119,7 +119,7 @@ def build_of(accelerator: Accelerator, *, is_liquid: bool = False) -> BuildName:
         return "desktop" if any(word in accelerator.name for word in OWN_FANS) else "cards"
     if is_liquid:
         return "island, liquid"
-    return "island" if accelerator.launched >= MODERN_ISLAND else "island, old"
+    return "island" if accelerator.lifecycle.launched >= MODERN_ISLAND else "island, old"
 
 
 def _check_cap(cap_w: float) -> None:

@@ -57,6 +57,8 @@ FAULTS: list[tuple[str, Callable[[], Catalog]]] = [
     ("price-order", lambda: without_fact(H100, "price_high")),
     ("impossible-month", lambda: planted(CATALOG, H100, "launched", value="2027-01")),
     ("impossible-month", lambda: planted(CATALOG, H100, "launched", value="2022")),
+    ("status-stated", lambda: planted(CATALOG, H100, "status", value="sold")),
+    ("status-stated", lambda: without_fact("t4", "status")),
     ("doubled-fact", lambda: added(CATALOG, replace(CATALOG.facts[H100][-1], preferred=False))),
     ("not-one-preferred", lambda: added(
         CATALOG, fact(H100, "power_limit", "650", "W", preferred=True))),

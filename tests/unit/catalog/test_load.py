@@ -146,3 +146,19 @@ def test_mig_profiles_have_the_memory_that_is_left_for_users():
     ]
     assert gib["h800-sxm", "1g.10gb"] == gib["h100-sxm", "1g.10gb"]
     assert gib["rtx-pro-6000-ws", "1g.24gb"] == gib["rtx-pro-6000-bw", "1g.24gb"]
+
+
+@pytest.mark.parametrize(
+    ("item", "status"),
+    [
+        ("b200-sxm", "on sale"),
+        ("a100-sxm-80gb", "current"),
+        ("quadro-rtx-6000", "legacy"),
+        ("rtx-a4500", "legacy"),
+        ("vr200", "announced"),
+    ],
+)
+def test_a_board_says_where_it_stands_between_launch_and_end(item, status):
+    card = read_catalog().accelerators[item]
+    assert card.lifecycle.status == status
+    assert card.is_legacy == (status == "legacy")

@@ -10,10 +10,11 @@ from gpuplan.catalog.build import missing
 from gpuplan.catalog.load import tables_of
 from gpuplan.catalog.schema import QUANTITIES, UNITS, Kind, Quantity
 from gpuplan.domain.hardware.catalog import Catalog, Fact
-from gpuplan.domain.hardware.devices import ANNOUNCED
+from gpuplan.domain.hardware.devices import ANNOUNCED, SALE_STATUSES
 from gpuplan.domain.system.findings import Finding, error, warning
 
 OLD_DAYS = 3 * 365
+SOLD_YEARS = 4  # after so many since its launch, that a board is on sale is stated
 SAME = 0.01  # below this two sources agree
 _MONTH = re.compile(r"^\d{4}-(0[1-9]|1[0-2])$")
 
@@ -61,7 +62,7 @@ def impossible_value(catalog: Catalog) -> Iterator[Finding]:
 def impossible_month(catalog: Catalog, today: date) -> Iterator[Finding]:
     """A launch that is no month, or has not happened and is not called announced."""
     for accelerator in catalog.accelerators.values():
-        month = accelerator.launched
+        month = accelerator.lifecycle.launched
         if accelerator.is_announced:
             continue
         if not _MONTH.match(month) or month > f"{today:%Y-%m}":
@@ -71,6 +72,20 @@ def impossible_month(catalog: Catalog, today: date) -> Iterator[Finding]:
                 month,
                 f"write YYYY-MM, not after today, or {ANNOUNCED}",
             )
+
+
+def status_stated(catalog: Catalog, today: date) -> Iterator[Finding]:
+    """A status that is no known one, or a board of years ago without any."""
+    oldest = f"{today.year - SOLD_YEARS}-{today.month:02}"
+    for accelerator in catalog.accelerators.values():
+        stated, life = catalog.fact(accelerator.id, "status"), accelerator.lifecycle
+        if life.status not in SALE_STATUSES:
+            what, fix = life.status, f"one of {', '.join(SALE_STATUSES)}"
+        elif stated is None and life.launched < oldest:
+            what, fix = f"launched {life.launched}, no status", "say whether it is sold still"
+        else:
+            continue
+        yield error("status-stated", f"{accelerator.id}.status", what, fix)
 
 
 def doubled_fact(catalog: Catalog) -> Iterator[Finding]:

@@ -43,7 +43,11 @@ HARDWARE_RULES: tuple[Rule, ...] = (
     rules_hardware.switch_power,
     rules_hardware.shared_name,
 )
-DATED_RULES: tuple[DatedRule, ...] = (rules_facts.impossible_month, rules_facts.unsound_source)
+DATED_RULES: tuple[DatedRule, ...] = (
+    rules_facts.impossible_month,
+    rules_facts.status_stated,
+    rules_facts.unsound_source,
+)
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 
@@ -63,5 +67,7 @@ def looked_at(catalog: Catalog) -> dict[str, int]:
     n_items = sum(len(each) for each in (catalog.accelerators, catalog.servers, catalog.storage))
     names = {rule.__name__: n_facts for rule in FACT_RULES}
     names |= {rule.__name__: n_items for rule in HARDWARE_RULES}
-    names |= {"impossible_month": n_facts, "unsound_source": len(catalog.sources)}
+    n_cards = len(catalog.accelerators)
+    names |= {"impossible_month": n_cards, "status_stated": n_cards}
+    names["unsound_source"] = len(catalog.sources)
     return {name.replace("_", "-"): n for name, n in names.items()}

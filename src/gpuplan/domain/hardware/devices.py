@@ -7,6 +7,7 @@ from gpuplan.domain.noun import dataclass
 
 AcceleratorId = NewType("AcceleratorId", str)
 ANNOUNCED = "announced"
+SALE_STATUSES = (ANNOUNCED, "on sale", "current", "legacy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,19 @@ class PowerDraw:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lifecycle:
+    """Where a product stands between its launch and its end.
+
+    `on sale`: the maker sells it, or its cloud rents it out as a newest kind; `current`:
+    succeeded, yet rented widely and supported by all software; `legacy`: out of sale, and rented
+    by few or on its way out of toolkits.
+    """
+
+    launched: str  # ISO month, or `announced` before anybody is known to have one
+    status: str  # one of SALE_STATUSES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
     """One accelerator as software counts it; peaks are dense, without sparsity."""
 
@@ -63,12 +77,17 @@ class Accelerator:
     scale_up: ScaleUpLink | None
     host_link: HostLink | None
     power: PowerDraw
-    launched: str  # ISO month, or `announced` before anybody is known to have one
+    lifecycle: Lifecycle
 
     @property
     def is_announced(self) -> bool:
         """Published figures of something that nobody is known to sell yet."""
-        return self.launched == ANNOUNCED
+        return self.lifecycle.launched == ANNOUNCED
+
+    @property
+    def is_legacy(self) -> bool:
+        """Out of sale with two newer generations: to plan with where somebody names it."""
+        return self.lifecycle.status == "legacy"
 
     @property
     def is_cpu(self) -> bool:

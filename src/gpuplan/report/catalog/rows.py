@@ -27,7 +27,7 @@ def _accelerator_row(a: Accelerator) -> Row:
     return {
         "id": a.id,
         "name": a.name,
-        "status": "announced" if a.is_announced else "available",
+        "status": a.lifecycle.status,
         "visible_gib": round(a.memory.visible_bytes / 2**30, 2),
         "tb_per_s": round(a.memory.bytes_per_s / TB, 3),
         "bf16_tflop_per_s": sixteen / TFLOP if sixteen else None,
