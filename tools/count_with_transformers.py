@@ -62,7 +62,8 @@ def padded(config: dict[str, Any]) -> dict[str, Any]:
 # Where the library builds something else than was published: it ties tables that the published
 # weights keep apart, and gives memory to experts that do nothing.
 DIFFERENT = (
-    "google/flan-t5-large", "google/flan-t5-xxl", "meituan-longcat/LongCat-Flash-Chat",
+    "google/flan-t5-base", "google/flan-t5-large", "google/flan-t5-xl", "google/flan-t5-xxl",
+    "meituan-longcat/LongCat-Flash-Chat",
     "mistralai/Mistral-Small-3.1-24B-Instruct-2503",
 )  # fmt: skip
 # Types that the library knows under another name, and fields of reduced configurations.

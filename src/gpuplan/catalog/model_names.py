@@ -18,6 +18,7 @@ from gpuplan.domain.model.precision import FORMATS
 QUIET = frozenset(words("catalog", "model_quiet"))
 SOFT = frozenset(words("catalog", "model_soft"))
 SIZES = frozenset(words("catalog", "model_size"))
+NEUTRAL = SIZES | SOFT | QUIET  # words that say nothing of which family is meant
 PRECISIONS = meanings("catalog", "model_precision")
 PRECISION_NOISE = {"dynamic", "static", "quantized", "pertensor", "block", "kv", "g128", "marlin"}
 N_TEXTS = 4096  # names typed that are remembered; the catalog's own among them
@@ -220,6 +221,17 @@ def other_spellings(name: Name) -> list[Name]:
     if len(words) > 1 and re.fullmatch(r"\d{1,3}", words[-1]) and not name.sizes:
         found.append((*words[:-1], f"{words[-1]}b"))
     return [name._replace(words=spelled) for spelled in found if spelled]
+
+
+def is_letter_apart(one: str, other: str) -> bool:
+    """Whether two words that begin alike differ by one letter more, less, other or swapped."""
+    if one[:1] != other[:1] or one == other or abs(len(one) - len(other)) > 1:
+        return False
+    start = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
+    i = min(len(one), len(other)) if start is None else start
+    swapped = one[:i] + one[i + 1 : i + 2] + one[i : i + 1] + one[i + 2 :]
+    rests = ((one[i + 1 :], other[i:]), (one[i:], other[i + 1 :]), (one[i + 1 :], other[i + 1 :]))
+    return swapped == other or any(a == b for a, b in rests)
 
 
 def without_size(name: Name) -> tuple[Name, float] | None:

@@ -16,9 +16,11 @@ from typing import NamedTuple
 from gpuplan.catalog.architectures.read import read_model
 from gpuplan.catalog.contexts import with_context
 from gpuplan.catalog.model_names import (
+    NEUTRAL,
     Meant,
     Name,
     beside,
+    is_letter_apart,
     meant_by,
     other_spellings,
     take_apart,
@@ -37,6 +39,7 @@ RECALLED = "recalled; parameter count agrees with the published one"
 VOCABULARY_SLACK = 0.005
 ROUNDED_SIZE = 0.06  # 14b for 14.7 billion parameters
 N_SHOWN = 3
+MIN_TYPED = 4  # letters of a word that may be mistyped
 TUNED = {"instruct", "chat", "it"}  # what people serve
 MAX_CONFIG_BYTES = 32_000_000
 PLACES = ("config.json", "transformer/config.json", "unet/config.json")
@@ -142,12 +145,31 @@ def _why(name: Name, entry: Entry) -> str:
 def _nearest_of(text: str, name: Name) -> list[Entry]:
     """Entries that a name can mean and that have the least beside it, the best first."""
     published = _published(text)
-    for spelling in (name, *other_spellings(name)):
+    for spelling in (name, *other_spellings(name), *_respelled(name)):
         found = published or _meanings(spelling, text) or _of_size(spelling, text)
         if found:
             kept = _as_typed(text, _of_owner(name, _of_precision(name, found)))
             return sorted(kept, key=lambda entry: _rank(text, name, entry))
     return []
+
+
+@cache
+def _vocabulary() -> frozenset[str]:
+    return frozenset(w for e in _entries() for w in e.name.words if w.isalpha())
+
+
+def _respelled(name: Name) -> list[Name]:
+    """The name with its one unknown word as the catalog spells it, a letter apart: quen, lllama.
+
+    Only beside a number, and with the same first letter: samba is no mamba.
+    """
+    known = _vocabulary()
+    odd = [w for w in name.words if w.isalpha() and len(w) >= MIN_TYPED and w not in known]
+    near = [w for w in known for typed in odd if is_letter_apart(typed, w)]
+    if len(odd) != 1 or len(near) != 1 or not any(map(str.isdigit, name.key)):
+        return []
+    words = tuple(near[0] if word == odd[0] else word for word in name.words)
+    return [name._replace(words=words)]
 
 
 def _meanings(name: Name, text: str) -> list[Entry]:
@@ -238,6 +260,8 @@ def _told(text: str, name: Name, model: Model, *, meant: Meant) -> Model:
     if entry.name.precision and not name.precision:
         return _unquantized(told, entry, text)
     is_other = name.precision != entry.name.precision
+    if is_other and entry.name.precision:  # how another build stores its KV cache says nothing
+        told = replace(told, checkpoint=replace(told.checkpoint, cache=None))
     return _with_precision(told, name.precision, is_other=is_other)
 
 
@@ -302,14 +326,21 @@ def _assumption(what: str, value: str, why: str, *, change: str) -> Assumption:
 
 
 def _nearest(name: Name) -> str:
-    """The three entries that share most words with the name, those of its size first."""
+    """The three entries that share most words with the name; of a strange one, of its size."""
     keys = {entry.name.key: entry for entry in _entries()}
-    near = get_close_matches(name.key, keys, n=12, cutoff=0.5)
-    alike = [keys[key] for key in near]
-    alike.sort(key=lambda entry: -len(set(entry.name.words) & set(name.words)))
-    if not near:
+    near = [keys[key] for key in get_close_matches(name.key, keys, n=12, cutoff=0.5)]
+    sized = [entry for entry in _entries() if {*entry.name.sizes} & {*name.sizes}]
+    alike = [e for e in near if _shared(name, e)] or sized or near
+    alike.sort(key=lambda entry: (-_shared(name, entry), entry not in sized))
+    if not alike:
         return "list what is there, or give the path of its config.json"
-    return "nearest: " + ", ".join(without_part(entry.id) for entry in alike[:N_SHOWN])
+    shown = dict.fromkeys(without_part(entry.id) for entry in alike)
+    return "nearest: " + ", ".join([*shown][:N_SHOWN])
+
+
+def _shared(name: Name, entry: Entry) -> int:
+    """Words in both, beside those that any name can have."""
+    return len({*name.words} & {*entry.name.words} - {*name.sizes} - NEUTRAL)
 
 
 @lru_cache(maxsize=64)

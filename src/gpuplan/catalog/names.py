@@ -8,9 +8,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import cache
 
 from gpuplan.catalog.families import FAMILIES, NOISE, REWRITES, Family
 from gpuplan.catalog.offers import machines_named
+from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.hardware.catalog import AcceleratorChoice, Catalog
 from gpuplan.domain.hardware.devices import Accelerator, AcceleratorId
 from gpuplan.domain.noun import dataclass
@@ -286,9 +288,18 @@ def _ignored(said: _Said, chosen: Accelerator) -> Assumption:
 
 
 def _unknown(text: str, catalog: Catalog) -> PlannerError:
+    gone = next((row for row in _retired() if _key(row["accelerator"]) in _key(text)), None)
+    if gone is not None:
+        what = f"{gone['accelerator']} is retired and has no figures here ({gone['why']})"
+        return _refusal(text, what, "name one of its successors, or describe it in an overlay")
     close = nearest_ids(text, catalog)
     fix = f"did you mean {', '.join(close)}" if close else _examples(catalog)
     return _refusal(text, "no such accelerator in the catalog", fix)
+
+
+@cache
+def _retired() -> tuple[dict[str, str], ...]:
+    return tuple(packaged_rows("gpuplan.catalog", "data/retired.csv"))
 
 
 def _examples(catalog: Catalog) -> str:

@@ -33,7 +33,7 @@ def find_cloud(text: str) -> str:
 
 def places_named(text: str) -> tuple[str, ...]:
     """Ids of all regions, or of the country or union, that this name stands for."""
-    said = _words("place").get(_squeezed(text))
+    said = _words("place").get(_squeezed(_words("exonym").get(_squeezed(text), text)))
     if said:
         return (said,)
     found = regions_named(text)

@@ -3,6 +3,7 @@
 import csv
 import difflib
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -49,9 +50,7 @@ def find_region(text: str, *, cloud: str | None = None) -> tuple[Region, tuple[A
     if len(places) == 1:
         return places[0], (_place_assumption(text, places[0], found),)
     ranked = sorted(places or found, key=_preference)
-    is_loose = (
-        text.strip().casefold() not in _index() and _squeeze(text.casefold()) in _loose_index()
-    )
+    is_loose = _unaccented(text.strip()) not in _index() and _squeeze(text) in _loose_index()
     if places or is_loose or ranked[0].cloud not in PREFERRED_CLOUDS:
         names = " or ".join(f"{region.id} ({region.name})" for region in ranked)
         raise one(InputError, "region", repr(text), f"means {names}", "write one of these ids")
@@ -63,7 +62,8 @@ def regions_named(text: str) -> tuple[Region, ...]:
     wanted = text.strip().casefold()
     inside = re.search(r"\(([^()]+)\)", wanted)  # as consoles write: US East (N. Virginia)
     short = re.sub(r"^([ns])(?:or|ou)th(?:ern)?\s+", r"\1. ", wanted)
-    for name in (wanted, *([inside[1]] if inside else []), short):
+    english = _exonyms().get(_squeeze(wanted))  # Londres, Frankreich
+    for name in filter(None, (wanted, inside and inside[1], short, english)):
         found = _index().get(name, ()) or _loose_index().get(_squeeze(name), ())
         found = tuple(dict.fromkeys((*found, *_begun_by(name))))
         if found:
@@ -169,8 +169,20 @@ def _loose_index() -> dict[str, tuple[Region, ...]]:
     return {name: tuple(regions) for name, regions in names.items()}
 
 
+@cache
+def _exonyms() -> dict[str, str]:
+    rows = _rows("place_names.csv")
+    return {_squeeze(row["name"]): row["id"] for row in rows if row["kind"] == "exonym"}
+
+
 def _squeeze(name: str) -> str:
-    return re.sub(r"[\s_.-]", "", name)
+    """Letters and digits alone, without accents: Zürich is Zurich."""
+    return re.sub(r"[\s_.-]", "", _unaccented(name))
+
+
+def _unaccented(name: str) -> str:
+    spread = unicodedata.normalize("NFKD", name.casefold())
+    return "".join(letter for letter in spread if not unicodedata.combining(letter))
 
 
 def _preference(region: Region) -> tuple[int, str]:

@@ -11,6 +11,9 @@ from gpuplan.domain.model.precision import FORMATS
 # Of the benchmark of timm, and entered by hand: detectors and SAM's image encoders.
 TABLES = (("gpuplan.catalog", "data/timm.csv"), ("gpuplan.catalog", "data/networks.csv"))
 FLOP_PER_MAC = 2.0
+SIZES = {"ti": "tiny", "s": "small", "b": "base", "l": "large", "h": "huge", "g": "giant"}
+MIN_START = 4  # letters that a name must have to stand for those that begin so
+OWNERS = {"microsoft", "google", "facebook", "timm", "ultralytics", "meta"}
 MEGA, GIGA = 1e6, 1e9
 
 
@@ -23,7 +26,32 @@ def vision_networks() -> tuple[VisionNetwork, ...]:
 def vision_named(name: str) -> tuple[VisionNetwork, ...]:
     """The image networks of this name, one of each picture size: `microsoft/resnet-50` too."""
     wanted = _plain(name)
-    return tuple(n for n in vision_networks() if wanted in (_plain(n.name), _sized(n)))
+    whole = tuple(n for n in vision_networks() if wanted in (_plain(n.name), _sized(n)))
+    meant = {network.name for network in _with_words(name)}
+    return whole or (_with_words(name) if len(meant) == 1 else ())
+
+
+def nearest_vision(name: str, n: int = 3) -> list[str]:
+    """Names of image networks that have every word typed: `yolov8`, `segment anything`."""
+    return list(dict.fromkeys(network.name for network in _with_words(name)))[:n]
+
+
+def _with_words(name: str) -> tuple[VisionNetwork, ...]:
+    """Networks with every word typed and the fewest beside: `ViT-B/16`, `swin base`, `yolov8`."""
+    words, start = _words(name), "".join(_words(name))
+    found = [(n, _words(n.name.split(".", maxsplit=1)[0])) for n in vision_networks()]
+    held = [(n, w) for n, w in found if words[:1] == w[:1] and {*words} <= {*w}]
+    fewest = min((len(w) for _, w in held), default=0)
+    if held or len(start) < MIN_START:
+        return tuple(network for network, w in held if len(w) == fewest)
+    return tuple(network for network in vision_networks() if _plain(network.name).startswith(start))
+
+
+def _words(name: str) -> list[str]:
+    """A name's words, sizes written out: b of `ViT-B/16` is base, and 16 its patch."""
+    text = re.sub(r"segment[\s_-]*anything", "sam", name.lower().strip())
+    pieces = [p for p in re.split(r"[^a-z0-9]+", re.sub(r"(?<=patch)(?=\d)", " ", text)) if p]
+    return [SIZES.get(piece, piece) for piece in pieces if piece not in OWNERS]
 
 
 def vision_model(name: str) -> Model | None:

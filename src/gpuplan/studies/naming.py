@@ -13,14 +13,14 @@ from gpuplan.catalog.models import find_model, is_model_name, may_be_model
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.overlay import apply_overlay
 from gpuplan.catalog.place_names import find_cloud, places_named
-from gpuplan.catalog.vision import vision_model
+from gpuplan.catalog.vision import nearest_vision, vision_model
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.model.precision import FORMATS, NumberFormat, format_named
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.terms import Choice, Policy
-from gpuplan.errors import InputError, Problem
+from gpuplan.errors import InputError, Problem, one
 from gpuplan.inputs.documents.document import Document, KeyPath, show_path
 from gpuplan.inputs.documents.problems import Finding, refuse
 from gpuplan.inputs.documents.yaml_reader import read_yaml
@@ -122,16 +122,16 @@ def _nearest_models(text: str) -> str:
 @lru_cache(maxsize=N_TEXTS)
 def _card(text: str) -> str | None:
     """An accelerator, vendor or kind as typed, without the ending of a plural."""
-    catalog, one = read_catalog(), text.removesuffix("s")
-    for name in dict.fromkeys((text, one)):
+    catalog, single = read_catalog(), text.removesuffix("s")
+    for name in dict.fromkeys((text, single)):
         if group_ids(name, catalog):
             return name
     try:
         choice = find_accelerator(text, catalog)
     except InputError:
         return None
-    is_plural = _id(one, catalog) == str(choice.accelerator.id)
-    return None if choice.n_accelerators != 1 else one if is_plural else text
+    is_plural = _id(single, catalog) == str(choice.accelerator.id)
+    return None if choice.n_accelerators != 1 else single if is_plural else text
 
 
 @lru_cache(maxsize=N_TEXTS)
@@ -185,7 +185,10 @@ def model_named(text: str, store: Path | None = None) -> Model:
         config = stored_model_config(store, text) if store and is_id else None
         if config is not None:
             return read_model(config, name=text, source="fetched by catalog update")
-        network = vision_model(text)
+        network, near = vision_model(text), nearest_vision(text)
+        if network is None and near:
+            which = f"say which: {', '.join(near)}"
+            raise one(InputError, "model", text, "could be several networks", which) from None
         if network is None:
             raise
         return network

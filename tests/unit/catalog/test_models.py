@@ -78,7 +78,7 @@ def test_ambiguity_is_told_with_the_choices():
 
 def test_a_typo_gets_the_nearest_names():
     with pytest.raises(InputError, match="nearest") as caught:
-        find_model("lama-3.1-70b")
+        find_model("lxma-3.1-70b")
     assert "Llama-3.1-70B" in str(caught.value)
 
 

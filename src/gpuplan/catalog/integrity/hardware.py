@@ -271,7 +271,7 @@ def idle_power(catalog: Catalog) -> Iterator[Finding]:
 
 
 def mig_profile(catalog: Catalog) -> Iterator[Finding]:
-    """A profile that does not fit the accelerator it is for."""
+    """A profile that does not fit its accelerator, or has all memory of its name: some is kept."""
     for profile in catalog.mig_profiles:
         where = f"mig.{profile.accelerator}.{profile.name}"
         whole = catalog.accelerators.get(profile.accelerator)
@@ -283,7 +283,7 @@ def mig_profile(catalog: Catalog) -> Iterator[Finding]:
         sound = (
             named is not None
             and int(named[1]) == profile.n_compute_slices
-            and USABLE_FRAC * float(named[2]) <= profile.memory_bytes / GIB <= float(named[2])
+            and USABLE_FRAC * float(named[2]) <= profile.memory_bytes / GIB < float(named[2])
             and profile.n_max * profile.n_compute_slices <= profile.n_compute_slices_total
             and profile.n_max * profile.memory_bytes <= room
         )

@@ -31,10 +31,10 @@ class Money(NamedTuple):
     exchange: str = ""
 
 
-# US dollars, from units of a currency for a euro of one day [ECB-2024-06-28].
-EXCHANGE_DAY = "2024-06-28"
-EURO_IN_USD = 1.0705
-PER_EURO = {"eur": 1.0, "gbp": 0.84638, "chf": 0.9634, "jpy": 171.94, "inr": 89.2495}
+# US dollars, from units of a currency for a euro of one day [ECB-2026-04-13].
+EXCHANGE_DAY = "2026-04-13"
+EURO_IN_USD = 1.1684
+PER_EURO = {"eur": 1.0, "gbp": 0.87058, "chf": 0.9242, "jpy": 186.75, "inr": 109.047}
 SIGNS = {"€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr"}
 
 

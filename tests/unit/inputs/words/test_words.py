@@ -179,8 +179,8 @@ def test_words_of_runs_are_named_where_nothing_is_trained():
 def test_another_currency_is_told_with_its_rate_and_day():
     found = described(CHAT + "5 requests/s, budget EUR 3000")
     [note] = [each for each in found.assumptions if each.what == "exchange rate"]
-    assert "1 EUR = 1.07" in note.value
-    assert "2024-06-28" in note.why
+    assert "1 EUR = 1.168" in note.value
+    assert "2026-04-13" in note.why
 
 
 @pytest.mark.parametrize(
