@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oracles.sglang_runs import NEW, OLD, Case, differing, ours, recorded
+from oracles.asking import fresh_rows
+from oracles.sglang_runs import MEASURED, NEW, OLD, Case, differing, ours, recorded
 
 HEAD = """\
 ## SGLang's own scheduler
@@ -14,9 +15,16 @@ Streams of 40 to 220 requests through the scheduler of SGLang itself, on a clock
 nanosecond, with retractions, steps and cached tokens of each run. Sync and overlap together.
 """
 FRESH = """\
-1,020 further streams of the same kinds, drawn afresh, by the rules in plain Python that equal the
-real scheduler in every run so far: no difference (`tools/check_sglang.py`). What 0.5.21 does
-otherwise is LPM in a burst, where some prefixes are found in another order.
+Fresh random streams (`python tools/check_sglang.py`), of the same kinds of load or with every
+setting drawn by itself (`tests/oracles/sglang_mixes.py`: pages of 1 to 64 tokens, one to 512
+sequences, chunks of 64 to 8,192 tokens or none, FCFS and LPM, mixed chunks, sync and overlap, three
+ways to end): the counts are the tool's own.
+
+| SGLang | streams | differ | requests |
+|---|---:|---:|---:|
+"""
+OLDER = """
+What 0.5.21 does otherwise is LPM in a burst, where some prefixes are found in another order.
 """
 
 
@@ -44,7 +52,7 @@ def sglang_section() -> list[str]:
         cells = f"{new.equal} of {new.n} | {new.equal_runs} of {new.n_runs} | {new.n_retracted}"
         older = f"{old.equal} of {old.n} | {old.equal_runs} of {old.n_runs}" if old.n else "– | –"
         lines.append(f"| {kind} | {cells} | {older} |")
-    return [HEAD, *lines, "", FRESH]
+    return [HEAD, *lines, "", FRESH + fresh_rows(MEASURED), OLDER]
 
 
 def _kind(name: str) -> str:

@@ -21,6 +21,7 @@ from gpuplan.domain.traffic.stream import Grouping, Requests, requests_of
 from gpuplan.simulation.serving.run import simulate_serving
 
 RECORDED = Path(__file__).parent / "sglang" / "recorded.json.gz"
+MEASURED = RECORDED.parent / "fresh.json"  # written by tools/check_sglang.py
 NEW, OLD = "0.5.23", "0.5.21"
 COLUMNS = ("arrive_s", "n_in", "n_out", "n_max", "group", "shared")
 RATES = AttentionRates(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from oracles.vllm.fresh import MODES, cases
+from oracles.vllm.mixes import mixed
 from oracles.vllm.runs import ours, text_of
 from shared_data import ROOT
 
@@ -27,11 +28,14 @@ FIRST = 700
 @pytest.mark.skipif(not check_vllm.HARNESS.is_dir(), reason="the harness is kept elsewhere")
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + N_SEEDS))
 def test_the_engine_itself_serves_every_stream_alike(seed: int):
-    streams = cases(seed, 40)
+    streams = cases(seed, 40) | {f"mix {k}": mixed(k) for k in range(10 * seed, 10 * seed + 10)}
     other = os.environ.get("GPUPLAN_VLLM_PATH")
-    answers = check_vllm.real_answers(streams, Path(PYTHON), Path(other) if other else None)
-    version = answers.pop("_version")
-    found = {name: check_vllm.difference(streams[name], answers[name], version) for name in answers}
+    engine = check_vllm.started(Path(PYTHON), Path(other) if other else None)
+    found = {
+        name: check_vllm.difference(case, engine.answer(case), engine.version)
+        for name, case in streams.items()
+    }
+    engine.close()
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
 
 

@@ -1,12 +1,12 @@
 """A table of the simulator against vLLM's own scheduler, for the page of validation."""
 
-import json
 from typing import Any
 
 import numpy as np
 
 from gpuplan.domain.simulation.engine import Admission
 from gpuplan.performance.serving.vllm import vllm_version
+from oracles.asking import fresh_rows
 from oracles.recorded import HERE, n_differing, recorded, simulated
 
 VERSIONS = ("0.32.0", "0.15.1")
@@ -20,33 +20,42 @@ preemptions are equal to two nanoseconds, with the number of steps of each run. 
 async with responses that end by EOS, together.
 """
 FRESH = """\
-Fresh random streams (`python tools/check_vllm.py`; regimes in `tests/oracles/vllm/fresh.py`), by
-version: streams, streams that differ, requests.
+Fresh random streams (`python tools/check_vllm.py`), by version: streams, streams that differ,
+requests. The counts are the tool's own.
 
 | vLLM | streams | differ | requests |
 |---|---:|---:|---:|
 """
 COVERED = """
-Regimes drawn: caches from one request to ample, blocks of 1 to 128 tokens, one to 1,024 sequences,
-iterations of 16 to 65,536 tokens, prompts longer than one, chunked prefill off, priorities,
-bursts, sessions and shared system prompts, limits on long prefills, watermarks, responses of which
-some end by EOS and some at their length, draft tokens (tight memory too), two to four pipeline
-stages. Where requests of one priority come at the same instant, vLLM orders them by the text of
-their ids ("10" before "9"), which servers draw at random; the requests that drive it here have ids
-that sort as they came (`tests/oracles/vllm/real.py`).
+Half of them are of named regimes (`tests/oracles/vllm/fresh.py`); in the others every setting is
+drawn by itself (`tests/oracles/vllm/mixes.py`), so that any of them meet: caches from one request
+to ample, blocks of 1 to 256 tokens, one to 1,024 sequences, iterations of 16 to 65,536 tokens,
+prompts of one token and prompts longer than an iteration, chunked prefill off, priorities below
+zero and equal ones, arrivals at one instant, on a grid, or in bursts 40 s apart, sessions, shared
+system prompts and prompts that are repeated word by word, limits on long prefills, watermarks,
+responses of which some end by EOS and some at their length, draft tokens, limits on LoRA adapters
+(`max_loras`), two to five pipeline stages.
+
+Where requests of one priority come at the same instant, vLLM orders them by the text of their ids
+("10" before "9"), which servers draw at random. Where a stream gives ids, ours are put in that
+order and every request is equal; in other streams ids sort as they came
+(`tests/oracles/vllm/real.py`).
 
 Speculative decoding is driven by the scheduler's own draft tokens, with as many accepted as the
 case says for the step (`tests/oracles/vllm/drafts.py`). Pipeline stages are driven through the
 engine's own queue of batches (`step_with_batch_queue`, the synchronous scheduler), each stage
-taking an equal share of a step. Streams of both are recorded
-(`tests/oracles/vllm/drafted.json.gz`).
+taking an equal share of a step. Streams of stages, drafts and adapters are recorded
+(`tests/oracles/vllm/drafted.json.gz`). Before 0.27, what is preempted while tokens of it are on
+their way through the stages is admitted again at once, and all of these tokens count, though some
+are of the same place: its response ends early. Ours does the same.
 
-Those that differ: of 0.32.0 one stream of draft tokens with shared text in a tight cache (sync, as
-many steps, not traced yet); of 0.15.1 two with stages, not traced either: it lacks the rule of
-0.32.0 that keeps a preempted request waiting while a token of it is on the way, ours has it always.
+A stream is not counted where the engine itself never ends: before 0.19, half-read prompts that are
+larger than the cache together can preempt one another for ever.
 
-Not driven here: stages with async scheduling (vLLM's second model runner), limits on LoRA adapters,
-KV connectors, sliding windows and hybrid caches.
+Not known to ours: a response whose text is that of another request's response, token by token;
+vLLM finds it after a preemption. Not simulated together: draft tokens with priorities or with a
+limit on long prefills, stages with draft tokens, with async scheduling (vLLM's second model runner)
+or with adapters. Not driven: KV connectors, sliding windows and hybrid caches.
 """
 
 VIDUR = """\
@@ -92,12 +101,7 @@ def vllm_section() -> list[str]:
     for regime, stream in recorded("vllm")["streams"].items():
         counted = " | ".join(_counted(stream, version) for version in VERSIONS)
         lines.append(f"| {regime} | {counted} |")
-    fresh = json.loads(MEASURED.read_text())
-    rows = [
-        f"| {version} | {one['streams']:,} | {one['differ']:,} | {one['requests']:,} |"
-        for version, one in sorted(fresh.items(), reverse=True)
-    ]
-    return [HEAD, *lines, "", FRESH + "\n".join(rows), COVERED, VIDUR]
+    return [HEAD, *lines, "", FRESH + fresh_rows(MEASURED), COVERED, VIDUR]
 
 
 def _counted(stream: dict[str, Any], version: str) -> str:

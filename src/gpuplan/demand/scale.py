@@ -236,7 +236,10 @@ def scaled_blocks(blocks: PrefixBlocks, scaled: Scaled) -> PrefixBlocks:
     own = number + copy * blocks.n_distinct
     mixed = np.where(_is_common(blocks)[number], number, own)
     return PrefixBlocks(
-        n_block_tokens=blocks.n_block_tokens, first=ints(first), block=_dense(mixed)
+        n_block_tokens=blocks.n_block_tokens,
+        first=ints(first),
+        block=_dense(mixed),
+        has_responses=blocks.has_responses,
     )
 
 

@@ -1,36 +1,46 @@
 """Streams through vLLM's own scheduler; run by the interpreter of an environment that has vLLM.
 
-python real.py HARNESS cases.json answers.json
+python real.py HARNESS < cases > answers
 
-HARNESS is the folder of `vllm_oracle.py`, which drives the engine's real classes on a clock. Cases
-are as `fresh.py` writes them: prompts and responses as runs [first token, count].
+HARNESS is the folder of `vllm_oracle.py`, which drives the engine's real classes on a clock. A
+line is a case as `fresh.py` makes it, prompts and responses as runs [first token, count]; an empty
+one asks for the version.
 """
 
 import importlib
 import json
+import os
 import sys
 from functools import wraps
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+MOST_STEPS, ENDLESS = 30_000, "endless"
 
-def main(harness: str, cases: str, answers: str) -> None:
-    """Answers by the name of the case; a case that fails says why."""
+
+def main(harness: str) -> None:
+    """A line of answers for each line of cases; a case that fails says why."""
+    told = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # the engine writes to what it takes for the screen
     sys.path.insert(0, harness)
     oracle: Any = importlib.import_module("vllm_oracle")
     drafts: Any = importlib.import_module("drafts")
-    oracle.Request = _ordered(oracle.Request)
-
     if not (Path(harness) / "tinymodel").is_dir():
         oracle.HERE = str(Path(harness).parent / "sglang")
-    found: dict[str, Any] = {"_version": oracle.vllm.__version__}
-    for name, case in json.loads(Path(cases).read_text()).items():
-        try:
-            found[name] = _run(oracle, drafts, case)
-        except Exception as problem:  # noqa: BLE001  any failure of the engine is its answer
-            found[name] = {"error": repr(problem)[:300]}
-    Path(answers).write_text(json.dumps(found))
+    for line in sys.stdin:
+        told.write(json.dumps(_answer(oracle, drafts, json.loads(line))) + "\n")
+        told.flush()
+
+
+def _answer(oracle: Any, drafts: Any, case: dict[str, Any]) -> Any:
+    if not case:
+        return oracle.vllm.__version__
+    try:
+        return _run(oracle, drafts, case)
+    except Exception as problem:  # noqa: BLE001  any failure of the engine is its answer
+        return {"error": repr(problem)[:300]}
 
 
 class Number(str):
@@ -38,7 +48,7 @@ class Number(str):
 
     vLLM puts requests of equal priority and arrival in the order of their ids as text, where "10"
     is before "9". Ids of a server are drawn, so that this order means nothing; here it is the one
-    in which they came.
+    in which they came, unless the case gives ids.
     """
 
     __slots__ = ()
@@ -47,15 +57,54 @@ class Number(str):
         return int(self) < int(other)
 
 
-def _ordered(kind: Any) -> Any:
-    """The engine's requests, with ids that sort in the order in which they came."""
+class Named(str):
+    """The id of a request, which sorts as the one that the case gives it."""
+
+    __slots__ = ("given",)
+
+    def __lt__(self, other: Any) -> bool:
+        return bool(self.given < other.given)
+
+
+def _requested(kind: Any, case: dict[str, Any]) -> Any:
+    """The engine's requests, with ids that sort, and adapters, as the case says."""
 
     @wraps(kind.__init__)
     def begin(self: Any, *given: Any, **named: Any) -> None:
+        row = case["requests"][int(named["request_id"])]
+        if row.get("adapter"):
+            lora: Any = importlib.import_module("vllm.lora.request")
+            number = row["adapter"]
+            named["lora_request"] = lora.LoRARequest(f"adapter-{number}", number, "/nowhere")
         kind.__init__(self, *given, **named)
-        self.request_id = Number(self.request_id)
+        if "id" in row:
+            self.request_id = Named(self.request_id)
+            self.request_id.given = row["id"]
+        else:
+            self.request_id = Number(self.request_id)
 
-    return type("Ordered", (kind,), {"__init__": begin})
+    return type("Requested", (kind,), {"__init__": begin})
+
+
+def _limited(kind: Any, n_adapters: int) -> Any:
+    """The engine, whose batches have at most so many adapters."""
+
+    def begin(self: Any, case: dict[str, Any]) -> None:
+        kind.__init__(self, case)
+        self.scheduler.lora_config = SimpleNamespace(max_loras=n_adapters)
+
+    return type("Limited", (kind,), {"__init__": begin})
+
+
+def _ending(kind: Any) -> Any:
+    """The clock, which ends a stream whose requests preempt one another for ever."""
+
+    def execute_model(self: Any, output: Any, non_block: bool = False) -> Any:
+        if len(self.steps) > MOST_STEPS:
+            raise RuntimeError(ENDLESS)
+        return kind.execute_model(self, output, non_block)
+
+    return type("Ending", (kind,), {"execute_model": execute_model})
 
 
 def _run(oracle: Any, drafts: Any, case: dict[str, Any]) -> dict[str, Any]:
@@ -64,12 +113,19 @@ def _run(oracle: Any, drafts: Any, case: dict[str, Any]) -> dict[str, Any]:
             if name in one:
                 runs = one[name]
                 one[name] = [first + k for first, n in runs for k in range(n)]
-    changes: dict[str, Any] = {"SchedulerConfig": _configured(oracle.SchedulerConfig, case)}
+    limits = case["limits"]
+    changes: dict[str, Any] = {
+        "SchedulerConfig": _configured(oracle.SchedulerConfig, case),
+        "Request": _requested(oracle.Request, case),
+        "Clock": _ending(oracle.Clock),
+    }
     if "n_max" in case["requests"][0] and not case["ends_by_itself"]:
         changes["SamplingParams"] = _asking(oracle, case)
-    if case["limits"].get("n_drafts"):
+    if limits.get("n_drafts"):
         oracle.DraftTokenIds = importlib.import_module("vllm.v1.outputs").DraftTokenIds
         changes["Engine"] = drafts.drafting(oracle, case)
+    if limits.get("max_adapters"):
+        changes["Engine"] = _limited(oracle.Engine, limits["max_adapters"])
     with patch.multiple(oracle, **changes):
         answer: dict[str, Any] = oracle.run_case(case)
     return {name: answer[name] for name in ("first_s", "end_s", "n_preemptions", "n_steps", "hits")}
@@ -112,4 +168,4 @@ def _asking(oracle: Any, case: dict[str, Any]) -> Any:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4])
+    main(sys.argv[1])

@@ -28,6 +28,8 @@ def admission(version: str, case: Case) -> Admission:
         if rules.has_watermark
         else 0,
         fills_queue=rules.fills_queue,
+        pads_decodes=rules.pads_decodes,
+        waits_for_late=rules.waits_for_late,
         chunks_prompts=limits.get("chunks", True),
     )
 
@@ -40,13 +42,15 @@ def text_of(case: Case) -> PrefixBlocks | None:
     first, block = [0], []
     for one in case["requests"]:
         tokens = [a + k for a, n in one["prompt"] + one["answer"] for k in range(n)]
-        parent = -1
+        parent = -1 - one.get("adapter", 0)
         for at in range(0, len(tokens) - size + 1, size):
             key = (parent, tokens[at], tokens[at + size - 1], *tokens[at : at + size])
             parent = known.setdefault(key, len(known))
             block.append(parent)
         first.append(len(block))
-    return PrefixBlocks(n_block_tokens=size, first=ints(first), block=ints(block))
+    return PrefixBlocks(
+        n_block_tokens=size, first=ints(first), block=ints(block), has_responses=True
+    )
 
 
 def drafts_of(limits: dict[str, Any]) -> Drafts | None:
@@ -54,6 +58,22 @@ def drafts_of(limits: dict[str, Any]) -> Drafts | None:
     if not limits.get("n_drafts"):
         return None
     return Drafts(n_tokens=limits["n_drafts"], acceptance_frac=limits["acceptance"])
+
+
+def by_ids(case: Case, answer: Case) -> tuple[Case, Case]:
+    """Case and answer with requests of one instant in the order of their ids, if they have any.
+
+    So does vLLM sort those of equal priority; ours takes them as they stand.
+    """
+    rows = case["requests"]
+    if "id" not in rows[0]:
+        return case, answer
+    order = sorted(range(len(rows)), key=lambda i: (rows[i]["arrive_s"], rows[i]["id"]))
+    moved = {
+        name: [value[i] for i in order] if isinstance(value, list) else value
+        for name, value in answer.items()
+    }
+    return case | {"requests": [rows[i] for i in order]}, moved
 
 
 def ours(case: Case, version: str, method: str = "jump") -> Outcome:
@@ -66,12 +86,17 @@ def ours(case: Case, version: str, method: str = "jump") -> Outcome:
         )},
         admission=replace(admission(version, case), n_stages=limits.get("pp", 1)),
         drafts=drafts_of(limits),
+        max_adapters=limits.get("max_adapters"),
     )  # fmt: skip
     text = text_of(case) if limits["caches_prefixes"] else None
     asked = None
     if "n_max" in rows[0] and not case["ends_by_itself"]:
         asked = [one["n_max"] for one in rows]
-    grouping = Grouping(priority=[one["priority"] for one in rows], max_tokens=asked)
+    grouping = Grouping(
+        priority=[one["priority"] for one in rows],
+        max_tokens=asked,
+        adapter=[one.get("adapter", 0) or -1 for one in rows],
+    )
     columns = ([one[name] for one in rows] for name in ("arrive_s", "n_in", "n_out"))
     requests = requests_of(*columns, grouping=grouping)
     fleet = Fleet(limits=engine, table=table_of(case["cost"], limits))

@@ -67,6 +67,20 @@ def test_a_response_is_found_again_where_its_blocks_are_told(is_told: bool):
     assert found.times.n_cached_tokens.tolist() == [0, 112 if is_told else 64]
 
 
+@pytest.mark.parametrize("is_full", [True, False])
+def test_short_responses_are_told_where_all_blocks_are_full(is_full: bool):
+    """31 blocks of 495 + 9 tokens look like the prompt's alone; another request tells which."""
+    requests = requests_of([0.0, 0.1, 10.0], [495, 20, 600], [9, 4, 8])
+    first, second, third = [*range(31)], [31] if is_full else [31, 32], [*range(31), *range(33, 40)]
+    text = PrefixBlocks(
+        n_block_tokens=16,
+        first=ints(np.cumsum([0, 31, len(second), 38])),
+        block=ints([*first, *second, *third]),
+    )
+    found = simulate_serving(requests, fleet(500, caches_prefixes=True), blocks=text)
+    assert found.times.n_cached_tokens.tolist() == [0, 0, 496 if is_full else 480]
+
+
 def test_pools_without_a_cache_are_as_they_were():
     bare = fleet(60)
     again = replace(bare, limits=replace(bare.limits, caches_prefixes=False))

@@ -24,6 +24,7 @@ class Requests:
     prefix_tokens: Ints  # leading tokens that an earlier request of the group asked or was answered
     priority: Ints  # lower goes first
     max_tokens: Ints  # of the answer, as asked for; -1: not known
+    adapter: Ints  # a LoRA adapter by number; -1: none
 
     def __len__(self) -> int:
         return len(self.arrive_s)
@@ -45,6 +46,7 @@ class Requests:
             prefix_tokens=ints(self.prefix_tokens[chosen]),
             priority=ints(self.priority[chosen]),
             max_tokens=ints(self.max_tokens[chosen]),
+            adapter=ints(self.adapter[chosen]),
         )
 
 
@@ -57,6 +59,7 @@ class Grouping:
     prefix_tokens: ArrayLike | None = None
     priority: ArrayLike | None = None
     max_tokens: ArrayLike | None = None
+    adapter: ArrayLike | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,8 @@ class PrefixBlocks:
     n_block_tokens: int
     first: Ints  # one more than there are requests
     block: Ints
+    # Blocks are full, and go on over the response. None: as their numbers tell.
+    has_responses: bool | None = None
 
     @property
     def n_distinct(self) -> int:
@@ -122,6 +127,7 @@ def requests_of(
         prefix_tokens=_or_constant(groups.prefix_tokens, 0, len(arrive)),
         priority=_or_constant(groups.priority, 0, len(arrive)),
         max_tokens=_or_constant(groups.max_tokens, NONE, len(arrive)),
+        adapter=_or_constant(groups.adapter, NONE, len(arrive)),
     )
     _check(requests)
     return requests

@@ -1,8 +1,8 @@
 """vLLM's scheduler by version: what each one does by default, as data.
 
-[vLLM-V1-scheduler] A version takes the last row that is not newer; without a minor number it is
-taken for the newest. Before 0.8 the engine was another one (V0), which is simulated by the first
-row's rules without a prefix cache.
+[vLLM-V1-scheduler] A version has every rule that is not newer; without a minor number it is
+taken for the newest. Before 0.8 the engine was another one (V0), which is simulated by the oldest
+rules without a prefix cache.
 """
 
 import re
@@ -10,39 +10,40 @@ from typing import NamedTuple
 
 
 class VllmVersion(NamedTuple):
-    """What versions from `since` on do by default."""
+    """What a version does by default."""
 
-    since: tuple[int, int]
-    caches_prefixes: bool  # equal leading blocks are kept and found again
-    is_ahead: bool  # a step is drawn up while one runs (async scheduling); not across stages
-    reserves_prompt: bool  # admitted only where the whole prompt has room, not its first chunk
-    reuses_bare_first: bool  # free blocks without text before the oldest with text
-    has_watermark: bool  # a share of blocks can be left free by admissions; 0 by default
-    lone_prompt_is_whole: bool  # the limit on long prefills spares a request that is alone
-    # Of stages: the queue is filled before a batch is waited for, with empty ones too. Seen in
-    # 0.32 and not in 0.15; the version between them is not known.
-    fills_queue: bool = False
+    caches_prefixes: bool = False  # equal leading blocks are kept and found again
+    is_ahead: bool = False  # a step is drawn up while one runs (async scheduling)
+    reserves_prompt: bool = False  # admitted only where the whole prompt has room
+    reuses_bare_first: bool = False  # free blocks without text before the oldest with text
+    fills_queue: bool = False  # of stages: with empty batches too, before one is waited for
+    has_watermark: bool = False  # a share of blocks can be left free by admissions; 0 by default
+    pads_decodes: bool = False  # one token of a prompt is read as a decode with its drafts is
+    waits_for_late: bool = False  # of stages: preempted, with tokens on the way: not admitted yet
+    lone_prompt_is_whole: bool = False  # the limit on long prefills spares a request that is alone
 
 
-VERSIONS = (
-    VllmVersion((0, 0), False, False, False, False, False, False),
-    VllmVersion((0, 8), True, False, False, False, False, False),
-    VllmVersion((0, 14), True, True, False, False, False, False),
-    VllmVersion((0, 19), True, True, True, False, False, False),
-    VllmVersion((0, 23), True, True, True, True, False, False),
-    VllmVersion((0, 24), True, True, True, True, True, False),
-    VllmVersion((0, 31), True, True, True, True, True, True, True),
+# What each version brought; read in the source of every minor version from 0.15 to 0.32.
+SINCE = (
+    ((0, 8), "caches_prefixes"),
+    ((0, 14), "is_ahead"),
+    ((0, 19), "reserves_prompt"),
+    ((0, 23), "reuses_bare_first"),
+    ((0, 23), "fills_queue"),
+    ((0, 24), "has_watermark"),
+    ((0, 25), "pads_decodes"),
+    ((0, 27), "waits_for_late"),
+    ((0, 31), "lone_prompt_is_whole"),
 )
-
-
+NEWEST = VllmVersion(**{name: True for _, name in SINCE})
 # Engines without rules of their own here: as the newest, but nothing is drawn up ahead.
-OTHERS = VERSIONS[-1]._replace(is_ahead=False)
+OTHERS = NEWEST._replace(is_ahead=False)
 
 
 def vllm_version(version: str) -> VllmVersion:
     """The rules of a version as its makers write it; the newest where it says none."""
     found = re.search(r"(\d+)\.(\d+)", version)
     if found is None:
-        return VERSIONS[-1]
+        return NEWEST
     given = (int(found[1]), int(found[2]))
-    return next(row for row in reversed(VERSIONS) if given >= row.since)
+    return VllmVersion(**{name: given >= since for since, name in SINCE})

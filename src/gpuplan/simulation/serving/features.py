@@ -34,6 +34,7 @@ def has_features(limits: EngineLimits, requests: Requests | None = None) -> bool
     return bool(
         (requests is not None and _ends_differ(limits, requests))
         or limits.admission.n_stages > 1
+        or limits.max_adapters is not None
         or limits.caches_prefixes
         or limits.scheduling == "priority"
         or limits.drafts is not None
@@ -63,6 +64,11 @@ def problems_of(limits: EngineLimits) -> list[Problem]:
     if limits.admission.n_stages > 1 and (limits.drafts is not None or limits.admission.is_ahead):
         what = "with speculative decoding, or with async scheduling"
         found.append(Problem("pipeline stages", what, "not simulated together: leave one out"))
+    if limits.max_adapters is not None and limits.max_adapters < 1:
+        found.append(Problem("LoRA adapters", f"got {limits.max_adapters}", "use 1 or more"))
+    if limits.max_adapters is not None and limits.admission.n_stages > 1:
+        what = "a limit on adapters with pipeline stages"
+        found.append(Problem("LoRA adapters", what, "not simulated together: leave one out"))
     return found + _draft_problems(limits)
 
 
@@ -135,7 +141,7 @@ def with_stages(sim: st.FeaturedEngines, n_stages: int) -> StagedEngines:
         flight=np.zeros((n, n_stages, staged.N_FLIGHT), dtype=np.int64),
         peak_s=np.zeros((n, n_stages, 2)),
         stage=np.zeros((n, n_stages), dtype=np.int64),
-        late=np.zeros((n, n_stages * widest), dtype=np.int64),
+        late=np.zeros((n, n_stages * widest, 2), dtype=np.int64),
     )
 
 
@@ -152,7 +158,9 @@ def extra_of(requests: Requests, *, is_late: bool, n_before: int = 0) -> Ints:
     extra = np.zeros((len(requests), st.N_EXTRA), dtype=np.int64)
     extra[:, st.PRIORITY] = requests.priority
     extra[:, st.CHILD] = st.NONE
-    extra[:, [st.STALE, st.BRINGS]] = st.NONE
+    extra[:, st.STALE] = st.NONE
+    _, first, which = np.unique(requests.adapter, return_index=True, return_inverse=True)
+    extra[:, st.ADAPTER] = np.where(requests.adapter < 0, st.NONE, first[which])
     extra[:, st.NUMBER] = np.arange(n_before, n_before + len(requests))
     asked = requests.max_tokens
     extra[:, st.ENDS_LATE] = np.where(asked < 0, is_late, asked > requests.output_tokens)
@@ -175,6 +183,7 @@ def _begin(sim: st.Engines, limits: Sequence[EngineLimits]) -> None:
     for row, one in zip(sim.limit, limits, strict=True):
         row[st.IS_CACHING] = one.caches_prefixes
         row[st.IS_PRIORITY] = one.scheduling == "priority"
+        row[st.MAX_ADAPTERS] = one.max_adapters or 0
         if one.drafts is not None:
             row[st.CHECKED] = round(one.drafts.checked_tokens)
             gained = round(one.drafts.gained_tokens * st.ONE_TOKEN)
@@ -230,13 +239,17 @@ def paths_of(requests: Requests, limits: EngineLimits, blocks: PrefixBlocks | No
 
 
 def _held(requests: Requests, blocks: PrefixBlocks, bits: int) -> Ints:
-    """Full blocks of each request whose text is given, responses included if any block is of one.
+    """Full blocks of each request whose text is given, with its response where blocks have them.
 
-    Else a last block may be partly filled, and whatever follows in it is not known.
+    Where all requests have as many as their prompts begin, the last may be partly filled, and
+    whatever follows in it is not known; with more they go on, with fewer all are full.
     """
     size, prompt = blocks.n_block_tokens, requests.input_tokens
-    n_given = np.diff(blocks.first) * size
-    if not (n_given >= prompt + size).any():
+    n_each, is_full = np.diff(blocks.first), blocks.has_responses
+    n_given = n_each * size
+    if is_full is None:
+        is_full = bool((n_each != -(-prompt // size))[n_each > 0].any())
+    if not is_full:
         return _own(np.minimum(n_given, prompt) >> bits)
     return _own(np.minimum(n_given, prompt + requests.output_tokens) >> bits)
 

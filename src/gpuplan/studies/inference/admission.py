@@ -40,6 +40,8 @@ def admission_of(setup: ServingSetup, asked: EngineRequest, n_blocks: int = 0) -
         chunks_prompts=typed.chunks_prompts,
         n_stages=setup.n_stages,
         fills_queue=rules.fills_queue,
+        pads_decodes=rules.pads_decodes,
+        waits_for_late=rules.waits_for_late,
         # vLLM counts the null block among all.
         watermark_blocks=int((typed.watermark_frac or 0.0) * (n_blocks + 1)),
     )

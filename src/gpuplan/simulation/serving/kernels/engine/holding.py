@@ -1,8 +1,8 @@
 """Blocks that decodes hold: as the count of all decodes says, or fewer in their first steps.
 
-With drafts, a prompt that ends holds no room for them yet; and who schedules ahead has none in
-flight at the first decode. What such decodes hold less than counted is a debt, paid when they go
-on.
+With drafts, a prompt that ends holds no room for them yet, unless its last token was read with
+them; and who schedules ahead has none in flight at the first decode. What such decodes hold less
+than counted is a debt, paid when they go on.
 """
 
 from gpuplan.simulation.serving.kernels.engine import state as st
@@ -44,10 +44,11 @@ def age(e: AnyEngine, v: int) -> int:
 def n_held(e: AnyEngine, v: int) -> int:
     """Blocks of a decode before the step to come."""
     n_tokens, gained = e.slot[v, st.OFFSET] + e.scalar[st.STEP], age(e, v)
+    pad = e.extra[e.slot[v, st.ID], st.PAD]
     if gained == 0:
-        return n_blocks(e.limit, n_tokens - 1)
+        return n_blocks(e.limit, n_tokens - 1 + pad)
     if lag(e) and gained == e.scalar[st.GAIN]:
-        return n_blocks(e.limit, n_tokens - gained + n_drafts(e))
+        return n_blocks(e.limit, n_tokens - gained + n_drafts(e) + pad)
     return _counted(e, v)
 
 
@@ -55,7 +56,8 @@ def n_held(e: AnyEngine, v: int) -> int:
 def n_held_next(e: AnyEngine, v: int) -> int:
     """Blocks of a decode with its share of the step to come."""
     if age(e, v) == 0:
-        return n_blocks(e.limit, e.slot[v, st.OFFSET] + e.scalar[st.STEP] + n_drafts(e))
+        n_ahead = n_drafts(e) + lag(e) * e.extra[e.slot[v, st.ID], st.PAD]
+        return n_blocks(e.limit, e.slot[v, st.OFFSET] + e.scalar[st.STEP] + n_ahead)
     return _counted_next(e, v)
 
 

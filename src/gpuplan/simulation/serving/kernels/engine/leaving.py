@@ -172,6 +172,8 @@ def _let_go(e: AnyEngine) -> None:
                 _count_out(e, v)
             if s[st.PARKED] == v:
                 s[st.PARKED] = slot[v, st.AFTER]
+            if s[st.MARK] == v:
+                s[st.MARK] = slot[v, st.AFTER]
             leave(e, v, n, slot[v, st.FINISH])
         v = following
     s[st.LEAVE_HEAD] = s[st.LEAVE_TAIL] = st.NONE

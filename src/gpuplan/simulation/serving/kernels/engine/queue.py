@@ -104,6 +104,24 @@ def leave_queue(e: AnyEngine) -> None:
         pop_waiting(e.scalar, e.request)
 
 
+@part
+def set_aside(e: AnyEngine, kept: int) -> int:
+    """Who is next is passed over in this step; a chain of all who were."""
+    i = next_to_admit(e)
+    leave_queue(e)
+    e.request[i, st.NEXT_WAITING] = kept
+    return i
+
+
+@part
+def put_back(e: AnyEngine, kept: int) -> None:
+    """Who was passed over waits as before."""
+    while kept >= 0:
+        following = e.request[kept, st.NEXT_WAITING]
+        queue_again(e, kept)
+        kept = following
+
+
 def _prepend(e: AnyEngine, i: int) -> None:
     prepend_waiting(e.scalar, e.request, i)
 

@@ -7,6 +7,12 @@ what runs; otherwise what runs is walked in order.
 """
 
 from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.adapters import (
+    count_adapters,
+    forget_adapters,
+    lacks_adapter,
+    take_adapter,
+)
 from gpuplan.simulation.serving.kernels.engine.cost import decode_line, mixed_step_s, peaks_s, ticks
 from gpuplan.simulation.serving.kernels.engine.holding import (
     due,
@@ -38,7 +44,9 @@ from gpuplan.simulation.serving.kernels.engine.queue import (
     BY_SEQUENCES,
     leave_queue,
     next_to_admit,
+    put_back,
     queue_again,
+    set_aside,
     victim,
 )
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
@@ -66,13 +74,28 @@ def share(e: AnyEngine, n_left: int, budget: int) -> int:
     return min(n_left, budget)
 
 
+def _no_padding(_: AnyEngine, __: int, ___: int, ____: int) -> int:
+    return 0
+
+
+@policy(otherwise=_no_padding)
+def padding(e: AnyEngine, i: int, done: int, n_tokens: int) -> int:
+    """Drafts that are read with the only token that the request lacks, if it joins now."""
+    e.extra[i, st.PAD] = 0
+    if n_tokens - done != 1 or not e.limit[st.PADS] or e.scalar[st.HAD_PROMPT]:
+        return 0
+    if done > 0 or e.scalar[st.HAD_ROWS]:
+        e.extra[i, st.PAD] = n_drafts(e)
+    return int(e.extra[i, st.PAD])
+
+
 @part
 def count_prompt(e: AnyEngine, done: int, chunk: int, n_tokens: int, sign: int) -> None:
     """What a chunk of a prompt of so many tokens adds to the step, or takes from it again."""
     s = e.scalar
     s[st.PREFILL_TOKENS] += sign * chunk
     s[st.PREFILL_PAIRS] += sign * chunk * (2 * done + chunk)
-    if chunk > 0 and done + chunk == n_tokens:
+    if chunk > 0 and done + chunk >= n_tokens:
         s[st.N_ENDED] += sign
 
 
@@ -86,7 +109,7 @@ def _prefill(e: AnyEngine, v: int, progress: tuple[int, int, int], n_new_blocks:
     take(e, n_new_blocks)
     e.slot[v, st.CHUNK] = chunk
     count_prompt(e, done, chunk, n_tokens, st.ONE)
-    enter(e, v, done + chunk)
+    enter(e, v, min(done + chunk, n_tokens))
     if e.scalar[st.MARK] < 0:
         e.scalar[st.MARK] = v
 
@@ -117,10 +140,10 @@ def _preempt(e: AnyEngine, v: int) -> int:
     """The slot's request loses its blocks and waits; the tokens of this step that it had."""
     s, slot = e.scalar, e.slot
     i, done = slot[v, st.ID], slot[v, st.DONE]
-    if done <= st.LEAVING:
-        return drop_leaving(e, v, _is_scheduled(e, v))
     if s[st.MARK] == v:
         s[st.MARK] = slot[v, st.AFTER]
+    if done <= st.LEAVING:
+        return drop_leaving(e, v, _is_scheduled(e, v))
     n_unknown = 0
     if done >= 0:
         refund = slot[v, st.CHUNK]
@@ -246,32 +269,48 @@ def _seat(e: AnyEngine, i: int, done: int, hit: int) -> int:
 
 @part
 def _admit(e: AnyEngine, budget: int) -> None:
-    """Waiting requests join in order while tokens, sequences and blocks last."""
-    s = e.scalar
+    """Waiting requests join in order while tokens, sequences, blocks and adapters last."""
+    kept = st.MINUS_ONE
+    count_adapters(e)
     while budget > 0:
         i = next_to_admit(e)
-        if i < 0:
-            return
-        if s[st.N_RUNNING] == e.limit[st.MAX_SEQUENCES]:
-            s[st.BLOCKED] = BY_SEQUENCES
-            return
-        n_tokens, given = n_total(e.request, i), e.request[i, st.GIVEN]
-        hit, n_free, is_growing = (0, 0, False) if given > 0 else find(e, i, n_tokens)
-        done = given if given > 0 else hit << e.limit[st.BLOCK_BITS]
-        chunk = share(e, n_tokens - done, budget)
-        if chunk == budget and done + chunk < n_tokens and not e.limit[st.IS_CHUNKING]:
-            return
-        room = n_blocks(e.limit, done + chunk)
-        must_fit = n_blocks(e.limit, n_tokens) if e.limit[st.IS_RESERVING] else room
-        if s[st.N_RUNNING] > 0:
-            must_fit += e.limit[st.WATERMARK]
-        if must_fit - hit + n_free > s[st.FREE]:
-            # A text that is being written may be found longer after any step.
-            s[st.BLOCKED] = 0 if is_growing else BY_BLOCKS
-            return
-        v = _seat(e, i, done, hit)
-        _prefill(e, v, (done, chunk, n_tokens), room - hit)
-        budget -= chunk
+        if i >= 0 and e.scalar[st.N_RUNNING] < e.limit[st.MAX_SEQUENCES] and lacks_adapter(e, i):
+            kept = set_aside(e, kept)
+        else:
+            budget = _admit_next(e, i, budget)
+    put_back(e, kept)
+    forget_adapters(e)
+
+
+@part
+def _admit_next(e: AnyEngine, i: int, budget: int) -> int:
+    """The request joins the step; the budget left, 0 where it does not fit."""
+    s = e.scalar
+    if i < 0:
+        return 0
+    if s[st.N_RUNNING] == e.limit[st.MAX_SEQUENCES]:
+        s[st.BLOCKED] = BY_SEQUENCES
+        return 0
+    n_tokens, given = n_total(e.request, i), e.request[i, st.GIVEN]
+    hit, n_free, is_growing = (0, 0, False) if given > 0 else find(e, i, n_tokens)
+    done = given if given > 0 else hit << e.limit[st.BLOCK_BITS]
+    chunk = share(e, n_tokens - done, budget) + padding(e, i, done, n_tokens)
+    if chunk > budget:
+        return 0
+    if chunk == budget and done + chunk < n_tokens and not e.limit[st.IS_CHUNKING]:
+        return 0
+    room = n_blocks(e.limit, done + chunk)
+    must_fit = max(room, n_blocks(e.limit, n_tokens) * e.limit[st.IS_RESERVING])
+    if s[st.N_RUNNING] > 0:
+        must_fit += e.limit[st.WATERMARK]
+    if must_fit - hit + n_free > s[st.FREE]:
+        # A text that is being written may be found longer after any step.
+        s[st.BLOCKED] = 0 if is_growing else BY_BLOCKS
+        return 0
+    v = _seat(e, i, done, hit)
+    take_adapter(e, i)
+    _prefill(e, v, (done, chunk, n_tokens), room - hit)
+    return budget - chunk
 
 
 @part
@@ -314,7 +353,9 @@ def _draw_up(e: AnyEngine) -> None:
     s[st.PREFILL_TOKENS] = s[st.PREFILL_PAIRS] = s[st.N_ENDED] = 0
     s[st.IS_LONE] = is_lone(e)
     n_before = s[st.N_PREEMPTIONS]
+    s[st.HAD_PROMPT] = s[st.N_PARTIALS]
     budget = _go_on(e)
+    s[st.HAD_ROWS] = budget < e.limit[st.MAX_TOKENS]
     s[st.BLOCKED] = 0
     if s[st.N_PREEMPTIONS] == n_before:
         _admit(e, budget)

@@ -34,10 +34,11 @@ ARRIVE, INPUT, OUTPUT, MADE, START, FIRST, END, PREEMPTED, NEXT_WAITING, GIVEN =
 N_REQUEST = 10
 # Further columns where engines have policies. NUMBER: in order of arrival; rows of a stream are
 # used again. HIT: tokens found in the prefix cache. ENDS_LATE: by EOS, before the length asked for.
-# Of stages: the last batch that had tokens of it when it was preempted, and the one that BRINGS a
-# token still.
-PRIORITY, CHILD, HIT, NUMBER, ENDS_LATE, STALE, BRINGS = range(7)
-N_EXTRA = 7
+# STALE, of stages: the last batch that had tokens of it when it was preempted. ADAPTER: the row of
+# the first request with the same one, whose IS_TAKEN says that the step being drawn up has it.
+# PAD: drafts that the end of its prompt was read with.
+PRIORITY, CHILD, HIT, NUMBER, ENDS_LATE, STALE, ADAPTER, IS_TAKEN, PAD = range(9)
+N_EXTRA = 9
 
 # Columns of a slot: a request that runs. A decode has OFFSET + the engine's position tokens and
 # DONE is NONE; of a prompt, DONE tokens are computed and CHUNK more are in this step. Who has the
@@ -76,8 +77,10 @@ LEAVE_HEAD, LEAVE_TAIL, N_LEAVING, CLOSED, FLIGHT_TOKENS, IS_LONE = range(56, 62
 # DEBT: blocks that decodes with drafts hold less of than the count of all says; NEXT_DEBT: after
 # the step to come.
 CHAIN_TOP, CHAIN_SPARE, DEBT, NEXT_DEBT = range(62, 66)
-# Of stages: preempted requests with a token on the way; no further batch can begin.
-N_LATE, IS_FULL = range(66, 68)
+# Of stages: preempted requests with a token on the way; no further batch can begin. N_ADAPTERS: of
+# the step being drawn up, as is what runs: HAD_PROMPT, a prompt that is half computed, and
+# HAD_ROWS, anything.
+N_LATE, IS_FULL, N_ADAPTERS, HAD_PROMPT, HAD_ROWS = range(66, 71)
 PHASES = 72  # and as many more as a block has tokens
 
 # Limits of an engine.
@@ -87,8 +90,11 @@ IS_JUMPING, LAST_INSTANT, CHECKED, GAIN_FRAC, IS_CACHING, IS_PRIORITY, IS_AHEAD 
 # LONE_IS_WHOLE: a long prompt that is alone is not cut. WATERMARK: blocks that an admission leaves
 # free. BARE_FIRST: blocks that hold no text are reused before any that do.
 # IS_CHUNKING: prompts may be cut. FILLS_QUEUE: batches of stages are drawn up until it is full.
+# MAX_ADAPTERS: of one step; 0 where there is no limit. PADS: one token of a prompt is read as a
+# decode with its drafts. WAITS_FOR_LATE: who is preempted, until what is on the way has come.
 ENDS_BY_EOS, LONE_IS_WHOLE, WATERMARK, BARE_FIRST, IS_CHUNKING, FILLS_QUEUE = range(14, 20)
-N_LIMITS = 20
+MAX_ADAPTERS, PADS, WAITS_FOR_LATE = range(20, 23)
+N_LIMITS = 23
 # Of the ring of finishes, so many steps share a word of bits.
 WORD_BITS, WORD_MASK = 5, 31
 # What a bin of time sums up.

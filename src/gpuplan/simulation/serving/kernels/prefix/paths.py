@@ -6,7 +6,16 @@ groups, whose members begin with text of the member before them.
 
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.state import Ints
-from gpuplan.simulation.serving.kernels.jit.compiled import kernel
+from gpuplan.simulation.serving.kernels.jit.compiled import kernel, part
+
+
+@part
+def _own_rest(owned: Ints, units: Ints, i: int, j: int) -> None:
+    """From this place on the request has what nobody had before."""
+    while j < units.shape[0]:
+        if owned[units[j], 0] < 0:
+            owned[units[j], 0], owned[units[j], 1] = i, j
+        j += 1
 
 
 @kernel
@@ -33,13 +42,17 @@ def paths_of_blocks(
             x = owned[u, 0]
             if x < 0 or owned[u, 1] != j:
                 break
+            whole = ((j + 1) * unit[0]) >> unit[1]
+            if held[x] <= covered < whole:
+                # Who had it first does not keep it; who has it now may.
+                owned[u, 0], owned[u, 1] = i, j
+                break
             if x != last:
                 if base[x] != covered or parent[x] != last:
                     break
                 path[n, st.SEGMENT], path[n, st.N_SHARED] = x, 0
                 last = x
                 n += 1
-            whole = ((j + 1) * unit[0]) >> unit[1]
             end = min(whole, full[i], held[x])
             path[n - 1, st.N_SHARED] += end - covered
             covered = end
@@ -47,11 +60,7 @@ def paths_of_blocks(
             if end < whole:
                 break
         base[i], parent[i] = covered, last
-        while j < n_units:
-            u = block[first[i] + j]
-            if owned[u, 0] < 0:
-                owned[u, 0], owned[u, 1] = i, j
-            j += 1
+        _own_rest(owned, block[first[i] : first[i + 1]], i, j)
     path_first[full.shape[0]] = n
     return n
 

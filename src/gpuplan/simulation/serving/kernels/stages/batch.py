@@ -1,7 +1,8 @@
 """One batch of an engine with stages: vLLM V1's scheduler while others are on the way.
 
 Who has a token on the way is passed over; a prompt goes on with its next chunk. Who is preempted
-meanwhile gets that token still, and is not admitted again before all its batches have come back
+meanwhile gets that token still, and since 0.27 is not admitted again before all its batches have
+come back. Before that, the tokens of all of them count, though some are of the same place
 [vLLM-V1-scheduler].
 """
 
@@ -13,10 +14,11 @@ from gpuplan.simulation.serving.kernels.engine.lists import (
     unlink_running,
 )
 from gpuplan.simulation.serving.kernels.engine.queue import (
-    give_up_place,
     leave_queue,
     next_to_admit,
+    put_back,
     queue_again,
+    set_aside,
     victim,
 )
 from gpuplan.simulation.serving.kernels.engine.schedule import count_prompt, is_lone, share
@@ -42,13 +44,21 @@ def oldest(e: AnyEngine) -> int:
 @part
 def _count(e: AnyEngine, v: int, n_tokens: int, sign: int) -> None:
     """What the slot's tokens add to the batch, or take from it again."""
-    s, slot = e.scalar, e.slot[v]
-    if slot[sg.IS_DECODING]:
+    s, slot, chunk = e.scalar, e.slot[v], e.slot[v, st.CHUNK]
+    if 0 <= slot[sg.READ_IN] < s[st.TICK]:
         s[st.N_DECODES] += sign
-        s[st.CONTEXT] += sign * n_tokens
+        s[st.CONTEXT] += sign * slot[st.DONE]
+        s[st.PREFILL_TOKENS] += sign * (chunk - 1)
     else:
-        chunk = slot[st.CHUNK]
         count_prompt(e, slot[st.DONE] - chunk, chunk, n_tokens, sign)
+
+
+@part
+def _note_late(e: AnyEngine, i: int, b: int) -> None:
+    """The batch brings a token of the request, wherever it is then."""
+    n = e.scalar[st.N_LATE]
+    e.late[n, sg.REQUEST], e.late[n, sg.BATCH] = i, b
+    e.scalar[st.N_LATE] = n + 1
 
 
 @part
@@ -62,7 +72,11 @@ def _schedule(e: AnyEngine, v: int, n_new: int, n_new_blocks: int) -> None:
     slot[sg.LAST_BEFORE], slot[st.STAMP] = slot[st.STAMP], tick
     _count(e, v, n_tokens, st.ONE)
     if slot[st.DONE] == n_tokens:
+        if slot[sg.AWAITED] >= 0:
+            _note_late(e, slot[st.ID], slot[sg.AWAITED])
         slot[sg.AWAITED] = tick
+        if slot[sg.READ_IN] < 0:
+            slot[sg.READ_IN] = tick
     enter(e, v, slot[st.DONE])
 
 
@@ -73,13 +87,11 @@ def _preempt(e: AnyEngine, v: int) -> int:
     i, last, awaited, n_seen = slot[st.ID], slot[st.STAMP], slot[sg.AWAITED], slot[st.DONE]
     if last == s[st.TICK]:
         refund, last = slot[st.CHUNK], slot[sg.LAST_BEFORE]
-        awaited = st.NONE
+        awaited = st.NONE if awaited == s[st.TICK] else awaited
         _count(e, v, n_total(e.request, i), st.MINUS_ONE)
     e.extra[i, st.STALE] = last
     if awaited >= 0:
-        e.extra[i, st.BRINGS] = awaited
-        e.late[s[st.N_LATE]] = i
-        s[st.N_LATE] += 1
+        _note_late(e, i, awaited)
     give_back(e, v, n_blocks(e.limit, n_seen), n_seen)
     unlink_running(e.scalar, e.slot, v)
     queue_again(e, i)
@@ -110,38 +122,13 @@ def _go_on(e: AnyEngine) -> int:
 
 
 @part
-def _next_ready(e: AnyEngine) -> int:
-    """Who is admitted next of those with nothing on the way; NONE: nobody. First come only."""
-    i = next_to_admit(e)
-    while i >= 0 and e.extra[i, st.STALE] >= oldest(e):
-        i = e.request[i, st.NEXT_WAITING]
-    if i >= 0 and e.request[i, st.ARRIVE] > e.scalar[st.KNOWN]:
-        return st.NONE
-    return int(i)
-
-
-@part
-def _put_aside(e: AnyEngine, kept: int) -> int:
-    """Of a queue by priority, those with something on the way; a chain of them."""
-    i = next_to_admit(e)
-    while i >= 0 and e.extra[i, st.STALE] >= oldest(e):
-        leave_queue(e)
-        e.request[i, st.NEXT_WAITING] = kept
-        kept = i
-        i = next_to_admit(e)
-    return int(kept)
-
-
-@part
 def _seat(e: AnyEngine, i: int, done: int, hit: int) -> int:
     """The request runs; so many of its tokens, and of its blocks, are there already."""
-    if e.limit[st.IS_PRIORITY]:
-        leave_queue(e)
-    else:
-        give_up_place(e, i)
+    leave_queue(e)
     v = link_running(e.scalar, e.slot, i)
     slot = e.slot[v]
-    slot[st.DONE], slot[st.CHUNK], slot[sg.IS_DECODING], slot[sg.AWAITED] = done, 0, 0, st.NONE
+    slot[st.DONE], slot[st.CHUNK] = done, 0
+    slot[sg.READ_IN] = slot[sg.AWAITED] = st.NONE
     if e.request[i, st.START] < 0:
         e.request[i, st.START] = e.scalar[st.NOW]
         count_hit(e, i, done, n_total(e.request, i))
@@ -152,7 +139,7 @@ def _seat(e: AnyEngine, i: int, done: int, hit: int) -> int:
 @part
 def _admit_next(e: AnyEngine, budget: int) -> int:
     """The next waiting request joins; tokens of it in this batch, 0 where it cannot."""
-    s, i = e.scalar, _next_ready(e)
+    s, i = e.scalar, next_to_admit(e)
     if i < 0 or s[st.N_RUNNING] == e.limit[st.MAX_SEQUENCES]:
         return 0
     n_tokens, given = n_total(e.request, i), e.request[i, st.GIVEN]
@@ -181,13 +168,12 @@ def draw_up(e: AnyEngine) -> int:
     budget = _go_on(e)
     is_open = s[st.N_PREEMPTIONS] == n_before
     while is_open and budget > 0:
-        if e.limit[st.IS_PRIORITY]:
-            kept = _put_aside(e, kept)
+        i = next_to_admit(e)
+        if i >= 0 and e.limit[st.WAITS_FOR_LATE] and e.extra[i, st.STALE] >= oldest(e):
+            kept = set_aside(e, kept)
+            continue
         chunk = _admit_next(e, budget)
         is_open = chunk > 0
         budget -= chunk
-    while kept >= 0:
-        following = e.request[kept, st.NEXT_WAITING]
-        queue_again(e, kept)
-        kept = following
+    put_back(e, kept)
     return int(s[st.PREFILL_TOKENS] + s[st.N_DECODES])

@@ -67,15 +67,27 @@ def _leave(e: AnyEngine, v: int) -> None:
 @part
 def _bring_late(e: AnyEngine, b: int) -> None:
     """Tokens of those who were preempted while the batch was on its way."""
-    s, n = e.scalar, 0
-    for k in range(s[st.N_LATE]):
-        i = e.late[k]
-        if e.extra[i, st.BRINGS] != b:
-            e.late[n] = i
+    for k in range(e.scalar[st.N_LATE]):
+        i = e.late[k, sg.REQUEST]
+        if e.late[k, sg.BATCH] == b and e.request[i, st.END] < 0 and _gain(e, i):
+            v = running_slot(e, i)
+            if v >= 0:
+                _leave(e, v)
+            else:
+                give_up_place(e, i)
+    _forget_late(e, b, st.NONE)
+
+
+@part
+def _forget_late(e: AnyEngine, b: int, gone: int) -> None:
+    """Tokens of this batch are no longer on the way, nor any of who has ended or is gone."""
+    n, late = 0, e.late
+    for k in range(e.scalar[st.N_LATE]):
+        i, brings = late[k, sg.REQUEST], late[k, sg.BATCH]
+        if brings != b and i != gone and e.request[i, st.END] < 0:
+            late[n, sg.REQUEST], late[n, sg.BATCH] = i, brings
             n += 1
-        elif _gain(e, i):
-            give_up_place(e, i)
-    s[st.N_LATE] = n
+    e.scalar[st.N_LATE] = n
 
 
 @part
@@ -97,7 +109,7 @@ def _complete(e: AnyEngine) -> None:
     while v >= 0:
         after = slot[v, st.AFTER]
         if slot[v, sg.AWAITED] == b:
-            slot[v, sg.AWAITED], slot[v, sg.IS_DECODING] = st.NONE, 1
+            slot[v, sg.AWAITED] = st.NONE
             if _gain(e, slot[v, st.ID]):
                 _leave(e, v)
         v = after
@@ -132,12 +144,7 @@ def abort(e: AnyEngine, i: int) -> None:
         _leave(e, v)
     else:
         give_up_place(e, i)
-        n = 0
-        for k in range(e.scalar[st.N_LATE]):
-            if e.late[k] != i:
-                e.late[n] = e.late[k]
-                n += 1
-        e.scalar[st.N_LATE] = n
+    _forget_late(e, st.MINUS_ONE, i)
     e.scalar[st.OUTSTANDING] -= 1
 
 

@@ -9,14 +9,16 @@ from typing import NamedTuple
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.state import Floats, Ints
 
-# Columns of a slot, which has no use for those of the same number. IS_DECODING: it has had a token
-# since it was admitted. AWAITED: the batch that brings its next one. LAST_BEFORE: the batch before
-# the last (`st.STAMP`) that has tokens of it.
-IS_DECODING, LAST_BEFORE, AWAITED = st.FINISH, st.PEER_BEFORE, st.PEER_AFTER
+# Columns of a slot, which has no use for those of the same number. READ_IN: the batch that read its
+# prompt to the end. AWAITED: the one that brings its next token. LAST_BEFORE: the batch before the
+# last (`st.STAMP`) that has tokens of it.
+READ_IN, LAST_BEFORE, AWAITED = st.FINISH, st.PEER_BEFORE, st.PEER_AFTER
 
 # Columns of a batch on the way.
 END, N_TOKENS = range(2)
 N_FLIGHT = 2
+# Columns of a token on the way whose request has been preempted since.
+REQUEST, BATCH = range(2)
 
 
 class StagedEngines(NamedTuple):
@@ -48,7 +50,7 @@ class StagedEngines(NamedTuple):
     flight: Ints  # (engines, batches, N_FLIGHT)
     peak_s: Floats  # (engines, batches, 2): arithmetic and memory at their peaks
     stage: Ints  # (engines, stages): when each is free
-    late: Ints  # (engines, batches x sequences): preempted, with a token on the way
+    late: Ints  # (engines, batches x sequences, 2): tokens on the way for who was preempted
 
 
 class StagedEngine(NamedTuple):
