@@ -6,7 +6,7 @@ import json
 import pytest
 
 from oracles.recorded import DRAFTED, n_differing, recorded, simulated
-from oracles.vllm.runs import ours
+from oracles.vllm.runs import by_ids, ours
 from oracles.vllm_page import admission, vllm_section
 
 DRAFTS = json.loads(gzip.decompress(DRAFTED.read_bytes()))
@@ -29,12 +29,11 @@ def test_every_request_is_as_the_engine_served_it(regime: str, version: str, met
 
 @pytest.mark.parametrize("method", ["jump", "step"])
 @pytest.mark.parametrize("name", sorted(DRAFTS))
-def test_drafts_and_stages_are_scheduled_as_the_engine_does(name: str, method: str):
-    kept = DRAFTS[name]
-    differing = {
-        version: n_differing(ours(kept["case"], version, method), answer)
-        for version, answer in kept["answers"].items()
-    }
+def test_drafts_stages_and_adapters_are_scheduled_as_the_engine_does(name: str, method: str):
+    kept, differing = DRAFTS[name], {}
+    for version, given in kept["answers"].items():
+        case, answer = by_ids(kept["case"], given)
+        differing[version] = n_differing(ours(case, version, method), answer)
     assert differing == dict.fromkeys(differing, 0)
     assert "0.32.0" in differing
 

@@ -49,8 +49,9 @@ taking an equal share of a step. Streams of stages, drafts and adapters are reco
 their way through the stages is admitted again at once, and all of these tokens count, though some
 are of the same place: its response ends early. Ours does the same.
 
-A stream is not counted where the engine itself never ends: before 0.19, half-read prompts that are
-larger than the cache together can preempt one another for ever.
+A stream is not counted where the engine itself never ends: unless room for whole prompts is
+reserved, half-read prompts that are larger than the cache together can preempt one another for
+ever.
 
 Not known to ours: a response whose text is that of another request's response, token by token;
 vLLM finds it after a preemption. Not simulated together: draft tokens with priorities or with a

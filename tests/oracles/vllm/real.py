@@ -61,6 +61,7 @@ class Named(str):
     """The id of a request, which sorts as the one that the case gives it."""
 
     __slots__ = ("given",)
+    given: str
 
     def __lt__(self, other: Any) -> bool:
         return bool(self.given < other.given)
