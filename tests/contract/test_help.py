@@ -7,7 +7,10 @@ import typer
 from typer.testing import CliRunner
 
 from gpuplan.cli.app import COMMANDS, app
-from gpuplan.cli.command import RENAMED, group_of
+from gpuplan.cli.command import group_of
+from gpuplan.csv_rows import meanings
+
+RENAMED = meanings("cli", "renamed_flag")
 
 # Words that a text in mid-sentence begins with.
 DANGLING = re.compile(

@@ -11,40 +11,6 @@ from typing import Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-RENAMED = {
-    "--acceptance": "--acceptance-rate",
-    "--accumulate": "--gradient-accumulation-steps",
-    "--counts": "--devices",
-    "--cross": "--cross-validate",
-    "--curve": "--sweep-replicas",
-    "--every-s": "--interval-s",
-    "--gaps": "--itl",
-    "--hours": "--horizon-h",
-    "--hybrid": "--hsdp",
-    "--image": "--image-size",
-    "--input": "--input-tokens",
-    "--lengths": "--length-distribution",
-    "--long-prefill-tokens": "--long-prefill-token-threshold",
-    "--looks": "--iterations",
-    "--max-batch": "--max-batch-size",
-    "--max-delay-ms": "--max-queue-delay-ms",
-    "--max-peak": "--max-peak-utilization",
-    "--memory-use": "--gpu-memory-utilization",
-    "--min-mean": "--min-mean-utilization",
-    "--no-cross": "--no-cross-validate",
-    "--no-hybrid": "--no-hsdp",
-    "--page": "--html",
-    "--per-node": "--devices-per-node",
-    "--preferred-batch": "--preferred-batch-size",
-    "--prefix-hit": "--prefix-cache-hit-rate",
-    "--scheduling": "--scheduling-policy",
-    "--sequence": "--seq-length",
-    "--speculative-tokens": "--num-speculative-tokens",
-    "--think-s": "--think-time-s",
-    "--ways": "--rent-or-buy",
-}
-
-
 LARGEST = 1e15  # a thousand runs on fifteen trillion tokens are fewer
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 OUTPUT = "Output"
@@ -159,8 +125,12 @@ def with_new_names(args: list[str], known: Container[str], *, is_silent: bool) -
 
 def _renamed(arg: str, known: Container[str], *, is_silent: bool) -> str:
     flag, equals, value = arg.partition("=")
-    new = RENAMED.get(flag)
-    if new is None or flag in known or new.replace("--no-", "--", 1) not in known:
+    if not flag.startswith("--") or flag in known:
+        return arg
+    from gpuplan.csv_rows import meanings
+
+    new = meanings("cli", "renamed_flag").get(flag)
+    if new is None or new.replace("--no-", "--", 1) not in known:
         return arg
     if not is_silent:
         typer.echo(f"{flag} is now {new}; the next release no longer knows {flag}", err=True)
