@@ -169,3 +169,9 @@ def test_a_retired_board_is_said_to_be_retired():
 )
 def test_a_place_in_another_language(typed, meant):
     assert FINDERS["region"](typed) == meant
+
+
+def test_memory_with_what_is_kept_back_is_the_same_board():
+    assert FINDERS["accelerator"]("B200 192GB") == "b200-sxm"
+    with pytest.raises(InputError):
+        find_accelerator("H100 96GB", read_catalog())

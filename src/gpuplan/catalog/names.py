@@ -21,6 +21,7 @@ from gpuplan.errors import InputError, PlannerError, one
 from gpuplan.units import GIB
 
 MAX_LENGTH = 200
+KEPT_BACK = 0.08  # of the memory on a board, at most
 _COUNT_FIRST = re.compile(r"^(\d{1,6})\s*(?:[x×*]\s*|\s)(?=\D*[a-z])(.+)$", re.IGNORECASE)
 _COUNT_LAST = re.compile(r"^(.+?)\s*[x×*:]\s*(\d{1,6})$", re.IGNORECASE)
 _SLICE = re.compile(r"^(?:tpu[\s_-]*)?(v4|v5p|v5e|v5litepod|v6e)-(\d{1,6})$", re.IGNORECASE)
@@ -174,6 +175,8 @@ def _described(name: str, catalog: Catalog, *, text: str) -> AcceleratorChoice:
     if not ids:
         raise _refusal(text, "in no catalog at hand", _examples(catalog))
     fitting = [catalog.accelerators[i] for i in ids if _fits(catalog.accelerators[i], said)]
+    if not fitting and len(ids) == 1 and _is_rounded(catalog.accelerators[ids[0]], said):
+        fitting = [catalog.accelerators[ids[0]]]
     if not fitting:
         raise _refusal(
             text, "no variant has these properties together", f"choose from {', '.join(ids)}"
@@ -259,6 +262,12 @@ def _fits(accelerator: Accelerator, said: _Said) -> bool:
         and said.form in ("", _form(accelerator))
         and said.memory_kind in ("", accelerator.memory.kind.lower())
     )
+
+
+def _is_rounded(accelerator: Accelerator, said: _Said) -> bool:
+    """Whether only the memory differs, by as much as is kept back: B200 has 192 GB, 180 to use."""
+    share = (said.memory_gib or 0) * GIB / accelerator.memory.marketed_bytes
+    return abs(share - 1) < KEPT_BACK and _fits(accelerator, replace(said, memory_gib=None))
 
 
 def _form(accelerator: Accelerator) -> str:
