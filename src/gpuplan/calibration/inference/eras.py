@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from gpuplan.csv_rows import meanings
+from gpuplan.csv_rows import meanings, packaged_rows
 
 # Name as it is written somewhere -> family; the first that is found in the text wins.
 ENGINES = tuple(meanings("calibration", "engine_family").items())
@@ -21,27 +21,9 @@ class Era(NamedTuple):
 # Borders where the engines changed how an iteration is driven: vLLM 0.6 (multi-step, async
 # output), 0.8 (V1 engine), 0.12 (async scheduling by default); TensorRT-LLM 0.10 and 0.13
 # (scheduler and kernels), 0.19 (PyTorch back end), 1.0; SGLang 0.4 (overlapped scheduler).
-ERAS = (
-    Era("vllm", (0, 0), "vllm-0.1", "2023"),
-    Era("vllm", (0, 3), "vllm-0.3", "2024"),
-    Era("vllm", (0, 5), "vllm-0.5", "2024"),
-    Era("vllm", (0, 6), "vllm-0.6", "2024"),
-    Era("vllm", (0, 8), "vllm-0.8", "2025"),
-    Era("vllm", (0, 10), "vllm-0.10", "2025"),
-    Era("vllm", (0, 13), "vllm-0.13", "2026"),
-    Era("trtllm", (0, 0), "trtllm-0.5", "2023"),
-    Era("trtllm", (0, 8), "trtllm-0.8", "2024"),
-    Era("trtllm", (0, 10), "trtllm-0.10", "2024"),
-    Era("trtllm", (0, 11), "trtllm-0.11", "2024"),
-    Era("trtllm", (0, 13), "trtllm-0.13", "2024"),
-    Era("trtllm", (0, 15), "trtllm-0.15", "2024"),
-    Era("trtllm", (0, 16), "trtllm-0.16", "2025"),
-    Era("trtllm", (0, 19), "trtllm-0.19", "2025"),
-    Era("trtllm", (1, 0), "trtllm-1.0", "2025"),
-    Era("trtllm", (1, 2), "trtllm-1.2", "2026"),
-    Era("sglang", (0, 0), "sglang-0.3", "2024"),
-    Era("sglang", (0, 4), "sglang-0.4", "2025"),
-    Era("sglang", (0, 5), "sglang-0.5", "2026"),
+ERAS = tuple(
+    Era(row["engine"], (int(row["major"]), int(row["minor"])), row["label"], row["generation"])
+    for row in packaged_rows("gpuplan.calibration", "data/eras.csv")
 )
 # Engines whose versions are not told apart, by the year of their published runs.
 GENERATIONS = {"deepspeed": "2024", "deepspeed-mii": "2024", "lmdeploy": "2024", "synapse": "2024"}
