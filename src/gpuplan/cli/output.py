@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 WIDTH_WITHOUT_TERMINAL = 100
 LEAST_TEXT_WIDTH = 12
-MOST_WORD_WIDTH = 24  # of names such as 8x_MI300X_SECURE
+LONGEST_WORD = 24  # letters that are kept together: 8x_MI300X_SECURE has 16
+GAP = 3  # between columns
 
 
 class Form(StrEnum):
@@ -186,35 +187,68 @@ def _print_tables(sheet: "Sheet") -> None:
     if sheet.head:
         console.print(Text(sheet.head, style="bold"))
     for table in sheet.tables:
-        console.print(_rich_table(table))
+        console.print(_rich_table(table, console.width))
 
 
-def _rich_table(table: "Table") -> "rich.table.Table":
+def _rich_table(table: "Table", width: int) -> "rich.table.Table":
     """Figures are never cut; text that is too long goes on in the next line, whole."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
     shown = RichTable(title=table.title or None, box=box.SIMPLE_HEAD, title_justify="left")
-    for place, column in enumerate(table.columns):
+    widths = _widths(table, width)
+    for column in table.columns:
         is_figure = column in table.right
         shown.add_column(
             column,
             justify="right" if is_figure else "left",
-            no_wrap=is_figure,
+            no_wrap=is_figure and column not in widths,
             overflow="fold",
-            min_width=None if is_figure else _least_width([row[place] for row in table.rows]),
+            width=widths.get(column),
         )
     for row in table.rows:
         shown.add_row(*(Text(cell) for cell in row))
     return shown
 
 
-def _least_width(cells: list[str]) -> int:
-    """Of a column of text: its longest word is not broken, if it is of a usual length."""
-    longest = max(map(len, cells), default=0)
+def _widths(table: "Table", width: int) -> dict[str, int]:
+    """Of columns, where the line is too short for all: the widest text gives way, then headings.
+
+    Figures stay whole, and so do words as long as that leaves room for all.
+    """
+    cells = {name: [row[i] for row in table.rows] for i, name in enumerate(table.columns)}
+    wanted = {name: max(map(len, [name, *each])) for name, each in cells.items()}
+    left = width - GAP * len(cells) - 1
+    if sum(wanted.values()) <= left:
+        return {}
+    words = {name: _longest_word([name, *each]) for name, each in cells.items()}
+    texts = [name for name in cells if name not in table.right]
+    bare = {name: words[name] for name in texts}
+    figures = {name: wanted[name] for name in table.right}
+    if sum(figures.values()) + sum(bare.values()) > left:
+        figures = {name: max(words[name], *map(len, cells[name]), 1) for name in table.right}
+    left -= sum(figures.values())
+    if not texts:
+        return figures
+    roomy = {name: max(bare[name], min(LEAST_TEXT_WIDTH, wanted[name])) for name in texts}
+    least = roomy if sum(roomy.values()) <= left else _within(bare, dict.fromkeys(texts, 4), left)
+    return figures | _within({name: wanted[name] for name in texts}, least, left)
+
+
+def _within(wanted: dict[str, int], least: dict[str, int], left: int) -> dict[str, int]:
+    """Widths that fit the line: those above a cap give way, none below its least."""
+    for cap in range(max(wanted.values()), 0, -1):
+        found = {name: max(least[name], min(each, cap)) for name, each in wanted.items()}
+        if sum(found.values()) <= left:
+            return found
+    return least
+
+
+def _longest_word(cells: list[str]) -> int:
+    """Letters of the longest word that is not broken."""
     words = [len(word) for cell in cells for word in cell.split()]
-    return max(min(LEAST_TEXT_WIDTH, longest), min(MOST_WORD_WIDTH, max(words, default=0)))
+    return max(1, min(LONGEST_WORD, max(words, default=0)))
 
 
 def _print_remarks(sheet: "Sheet") -> None:
