@@ -30,6 +30,7 @@ CASES = {
     "latent attention, large memory": ("deepseek-ai/DeepSeek-R1", "B300"),
 }
 CONTEXT_TOKENS = 1200
+REPLAY_S = 40_000.0  # at one request a second
 
 
 def scenario(name: str, layout: dict[str, int] | None = None) -> dict[str, object]:
@@ -94,7 +95,8 @@ def test_the_layout_of_a_plan_is_simulated(name, tmp_path):
     answer = planned(scenario(name), n_samples=0)
     path: Path = tmp_path / "plan.yaml"
     path.write_text(plan_text(answer), encoding="utf-8")
-    found = api.simulate_planned(path, duration_s=1800.0)
+    # Near its fullest rate a queue comes and goes slowly: 1,800 requests say little of its p95.
+    found = api.simulate_planned(path, duration_s=REPLAY_S)
     assert found.outcome.n_completed == found.outcome.n_requests
     for promise in answer.plan.slo.promises:
         metric, statistic = promise.what.split()

@@ -6,9 +6,11 @@ a fleet nearer to its fullest rate: what queues then is simulated. The worse of 
 """
 
 from functools import cached_property
+from itertools import pairwise
 from math import sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuplan.candidates.risk import DEVIATIONS, Z_80, RiskSamples, error_ratio, risk_samples
 from gpuplan.domain.columns import Floats, floats
@@ -18,16 +20,18 @@ from gpuplan.studies.sizing.simulator import FleetSimulator, SimulatedRun
 from gpuplan.studies.sizing.streams import Load
 from gpuplan.studies.sizing.task import margin_of
 
-LOWER_FRACS = (0.6, 0.2)  # of the planned load, down to where all is well
-HIGHER_RATIOS = (1.3, 1.8, 3.0, 5.0, 9.0, 16.0, 30.0, 55.0, 100.0, 180.0)  # up to where nothing is
-FEW, N_HIGHER = 2, 2  # replicas that may have little to do today; loads above for more of them
+START_DEVIATIONS = 0.84  # of the model's error: what is carried there is asked for most often
+STEP_RATIO, LOWER_RATIO = 1.4, 2.0  # between loads that are run, upward and downward
+N_LOWER, IDLE_LOAD_FRAC = 3, 1 / 64  # steps down to where all is well; and a load as good as none
+NEAR_IDLE_RATIO = 1.05  # of the latencies of an idle replica: no load is much quicker
+BOUND_FRACS = (1.0, 0.85)  # of a load, at which one run shows that odds are too small
+STEEP_RATIO = 2.0  # between latencies of neighbouring loads: one more is run between them
 SURE_DEVIATIONS, LUCKY_DEVIATIONS = 1.65, -0.5  # of the model's error, at which that is judged
 OVERLOAD_RATIO = 1.1  # of the fullest rate: beyond it a run would only show the queue grow
 N_SPLITS = 2  # of the load between what is served and what is not
 N_FINE = 161
 GUESSED_FRAC, LEAST_GUESS_FRAC = 0.8, 0.05  # of the fullest rate, where a search begins
 TAIL_RATIO = 1.15  # of a high percentile of the time per token over its mean
-MORE_RATIO, FEWER_RATIO = 1.5, 1.2  # of numbers of replicas that share a load about as well
 OUT_RATIO = 1.5  # of a limit: what is told of a queue that grows
 IDLE_FRAC = 0.99  # of the closed form of an idle replica: runs round their steps
 RANGED = {"ttft": "ttft_mean_ms", "tpot": "tpot_mean_ms", "itl": "tpot_mean_ms", "e2e": "e2e_s"}
@@ -65,91 +69,91 @@ def guessed_load(simulator: FleetSimulator) -> CarriedLoad:
     )
 
 
-def is_close(known: int, n: int) -> bool:
-    """Whether so many replicas whose latencies are known share a load as n do, or hardly worse."""
-    return known == n or (min(known, n) > FEW and n / MORE_RATIO <= known <= n * FEWER_RATIO)
-
-
 class LatencyProfile:
-    """Latencies of so many replicas over their load, and what the model's error makes of them."""
+    """Latencies of so many replicas over their load, and what the model's error makes of them.
 
-    def __init__(
-        self,
-        simulator: FleetSimulator,
-        *,
-        n_replicas: int,
-        load: float,
-        fewer: "LatencyProfile | None" = None,
-    ) -> None:
-        self._runs, self._n, self._load = simulator, n_replicas, load
-        self.n_run = simulator.streams.part(Load(load), n_replicas)[1]  # of them, simulated
-        # Their profile goes on where this ends, on either side; close to it they need no other.
-        self._fewer = fewer
+    Loads are steps from the candidate's own guess: neither the planned load nor the search that
+    asks decides where a fleet is run, so that every search finds the same.
+    """
+
+    def __init__(self, simulator: FleetSimulator, *, n_replicas: int) -> None:
+        self._runs, self._n = simulator, n_replicas
         self._limits_s = floats([limit.limit_s for limit in simulator.limits])
 
-    @property
-    def _is_close(self) -> bool:
-        """Whether those whose profile is known share a load as well, or about as well."""
-        return self._fewer is not None and is_close(self._fewer.n_run, self.n_run)
-
-    @property
-    def _measured(self) -> tuple[Floats, Floats]:
-        """Loads of one replica, and latencies by load and SLO, as far as no queue grows."""
-        return self._ran[0]
-
-    @property
-    def is_open(self) -> bool:
-        """Whether higher loads than were run may be carried."""
-        return self._ran[1]
+    @cached_property
+    def _start(self) -> float:
+        """The load of a replica that is run first."""
+        guess = guessed_load(self._runs)
+        return float(np.interp(START_DEVIATIONS, guess.n_deviations, guess.load_per_s))
 
     @cached_property
-    def _ran(self) -> tuple[tuple[Floats, Floats], bool]:
-        """What was measured, and whether that ends before the load that is carried at most."""
+    def _measured(self) -> tuple[Floats, Floats]:
+        """Loads of one replica, and latencies by load and SLO, as far as no queue grows."""
         rows: dict[float, list[float]] = {}
-        known = 1.0 if self._run(1.0, rows) else 0.0
-        is_open = bool(known)
-        if self._fewer is not None and self._is_close:
-            each = self._load / self._n
-            rows |= self._fewer.outside(each, each if known else np.inf)
-            is_open = is_open and self._fewer.is_open
-        if is_open:
-            is_open = self._rises(rows)
-        for frac in LOWER_FRACS:
-            if rows and self._is_sure(rows):
+        load, idle = self._start, self._idle
+        if self._run(load, rows):
+            self._rises(rows)
+        for _ in range(N_LOWER):
+            if rows and (self._is_sure(rows) or self._is_idle(rows, idle)):
                 break
-            is_served = self._run(frac, rows)
-            if is_served and not known:
-                self._between(frac, 1.0, rows)
-                known = frac
-        if rows and self._fewer is not None:
-            rows |= self._fewer.outside(min(rows), max(rows) if is_open else np.inf)
-        return self._table(rows), is_open
+            is_first, load = not rows, load / LOWER_RATIO
+            if self._run(load, rows) and is_first:
+                self._between(load, load * LOWER_RATIO, rows)
+        self._fill(rows)
+        return self._table(idle | rows if rows else rows)
 
-    def _rises(self, rows: dict[float, list[float]]) -> bool:
-        """Runs at higher and higher loads; whether the last of them may still be too low."""
-        known = 1.0
-        for ratio in HIGHER_RATIOS if self._n <= FEW else HIGHER_RATIOS[:N_HIGHER]:
-            if not self._is_met(rows[max(rows)], LUCKY_DEVIATIONS):
-                return False
-            if not self._run(ratio, rows):
-                self._between(known, ratio, rows)
-                return False
-            known = ratio
-        return True
-
-    def most_odds_frac(self, samples: RiskSamples) -> float:
-        """More than the odds of these replicas, from one run at the planned load.
-
-        Of samples with more demand and a slower model nothing is better than that load shows.
-        """
+    @property
+    def _idle(self) -> dict[float, list[float]]:
+        """Latencies of a replica that has nearly nothing to do, however many there are."""
         rows: dict[float, list[float]] = {}
-        is_late = samples.n_deviations >= 0.0
-        if self._run(1.0, rows):
-            [latencies_s] = rows.values()
-            found = zip(latencies_s, self._errors[0], self._limits_s, strict=True)
-            late = [s * error_ratio(unit, samples.n_deviations) > most for s, unit, most in found]
-            is_late = np.any(late, axis=0)
-        return 1.0 - float(np.mean(is_late & (samples.demand_ratio >= 1.0)))
+        self._run(IDLE_LOAD_FRAC * self._start, rows, n=1)
+        return rows
+
+    def _rises(self, rows: dict[float, list[float]]) -> None:
+        """Runs at higher and higher loads, up to where not even a lucky model is quick enough."""
+        load = self._start
+        while self._is_met(rows[max(rows)], LUCKY_DEVIATIONS):
+            higher = STEP_RATIO * load
+            if not self._run(higher, rows):
+                self._between(load, higher, rows)
+                return
+            load = higher
+
+    def _fill(self, rows: dict[float, list[float]]) -> None:
+        """One run more between neighbours whose latencies lie far apart."""
+        loads = sorted(rows)
+        for low, high in pairwise(loads):
+            rise = np.array(rows[high]) / np.array(rows[low])
+            if np.any(rise > STEEP_RATIO) and self._is_met(rows[low], LUCKY_DEVIATIONS):
+                self._run(sqrt(low * high), rows)
+
+    @staticmethod
+    def _is_idle(rows: dict[float, list[float]], idle: dict[float, list[float]]) -> bool:
+        """Whether the lowest load is about as quick as none."""
+        lowest = np.array(rows[min(rows)])
+        return any(bool(np.all(lowest <= NEAR_IDLE_RATIO * np.array(x))) for x in idle.values())
+
+    def is_unlikely(self, each: float, samples: RiskSamples, level_frac: float) -> bool:
+        """Whether one run or two at this load of a replica show that the odds stay below a level.
+
+        Of samples with more demand and a slower model nothing is better than such a run shows.
+        """
+        is_late = np.zeros(len(samples.luck_frac), dtype=bool)
+        for frac in BOUND_FRACS:
+            is_late |= self._late(frac * each, samples) & (samples.demand_ratio >= frac)
+            if 1.0 - float(is_late.mean()) < level_frac:
+                return True
+        return False
+
+    def _late(self, each: float, samples: RiskSamples) -> NDArray[np.bool_]:
+        """[sample] whether the model errs so far that this load of a replica violates an SLO."""
+        rows: dict[float, list[float]] = {}
+        if not self._run(each, rows):
+            return np.asarray(samples.n_deviations >= 0.0)
+        [latencies_s] = rows.values()
+        found = zip(latencies_s, self._errors[0], self._limits_s, strict=True)
+        late = [s * error_ratio(unit, samples.n_deviations) > most for s, unit, most in found]
+        return np.any(late, axis=0) if late else np.zeros(len(samples.luck_frac), dtype=bool)
 
     def _table(self, rows: dict[float, list[float]]) -> tuple[Floats, Floats]:
         """Loads in rising order and their latencies."""
@@ -164,15 +168,6 @@ class LatencyProfile:
         found = self._latencies_s(self._table(rows), lowest, errors)
         return bool(np.all(found <= self._limits_s))
 
-    def outside(self, low: float, high: float) -> dict[float, list[float]]:
-        """Latencies at lower and higher loads of a replica: more of them are no slower there."""
-        known, table = self._measured
-        return {
-            float(load): table[i].tolist()
-            for i, load in enumerate(known)
-            if not low <= load <= high
-        }
-
     def _between(self, served: float, beyond: float, rows: dict[float, list[float]]) -> None:
         """Runs nearer and nearer to where the queue begins to grow."""
         for _ in range(N_SPLITS):
@@ -180,17 +175,20 @@ class LatencyProfile:
             is_served = self._run(middle, rows)
             served, beyond = (middle, beyond) if is_served else (served, middle)
 
-    def _run(self, ratio: float, rows: dict[float, list[float]]) -> bool:
-        """Whether so much of the planned load is served without a growing queue; it is kept."""
-        load = ratio * self._load
-        if load > OVERLOAD_RATIO * self._n * self._runs.capacity_per_s():
+    def _run(self, each: float, rows: dict[float, list[float]], *, n: int = 0) -> bool:
+        """Whether so much on each replica is served without a growing queue; it is kept."""
+        n = n or self._n
+        runs, load = self._runs, Load(each * n)
+        if each > OVERLOAD_RATIO * runs.capacity_per_s():
             return False
-        if self._runs.streams.is_beyond(self._runs.prepared, Load(load), self._n):
+        if runs.streams.is_beyond(runs.prepared, load, n):
             return False
-        run = self._runs.run(load, self._n, most_longer=1)
+        run = runs.look(load.requests_per_s, n)
         if run.is_overloaded or run.n_refused:
             return False
-        rows[load / self._n] = [max(each.value_s, 1e-9) for _, each in run.latencies]
+        part, n_run = runs.streams.part(load, n)
+        at = part.requests_per_s / n_run
+        rows[at] = [max(each.value_s, 1e-9) for _, each in run.latencies]
         return True
 
     def _is_met(self, latencies_s: list[float], n_deviations: float) -> bool:
@@ -236,6 +234,7 @@ class LatencyProfile:
             is_met &= fine[None, :] <= stable[:, None] * (1 + 1e-9)
             n_met = np.logical_and.accumulate(is_met, axis=1).sum(axis=1)
             most = np.where(n_met > 0, fine[np.maximum(n_met, 1) - 1], 0.0)
+            most = self._runs.streams.whole(floats(most * (1 + 1e-9)), self._n)
         return CarriedLoad(
             n_deviations=tuple(DEVIATIONS.tolist()),
             load_per_s=tuple(np.minimum.accumulate(most).tolist()),

@@ -1,8 +1,9 @@
 """Fleets of a served language model: the best layout of every accelerator and precision."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from gpuplan.studies.sizing.likely import (
     too_unsure,
 )
 from gpuplan.studies.sizing.serving import ServingSizer
+from gpuplan.studies.sizing.simulator import FleetSimulator
 from gpuplan.studies.sizing.task import SizingTask
 
 FAR_MORE = 64  # times the least number: beyond, no search for what is still worth its price
@@ -145,15 +147,15 @@ def _simplest(row: Sequence[Candidate]) -> list[Candidate]:
 def row_sizes(task: SizingTask, candidate: Candidate) -> list[Sized]:
     """Fleets of every layout that was looked at on the candidate's accelerator and precision."""
     kind = (candidate.accelerator, candidate.precision)
-    layouts = [
-        each
-        for name, each in task.context.simulators
+    known = {
+        each: simulator
+        for (name, each), simulator in task.context.simulators.items()
         if name == task.workload.name and (each.accelerator, each.precision) == kind
         # Engines in lockstep take long to simulate: others of them are not looked for.
         if each.layout.engine.n_engines == 1 or each == candidate
         if each.layout.is_disaggregated == candidate.layout.is_disaggregated
-    ]
-    found = surest(task, _Row(task).sizes(layouts))
+    }
+    found = surest(task, _Row(task, known=known).sizes(list(known)))
     return [each for each in found if isinstance(each, Sized) and is_likely(task, each)]
 
 
@@ -191,9 +193,14 @@ class _Row:
     """The cheapest layout of one accelerator at one precision, those that could be it tried."""
 
     def __init__(
-        self, task: SizingTask, *, rivals: Sequence[Floats] = (), is_open_at_par: bool = True
+        self,
+        task: SizingTask,
+        *,
+        rivals: Sequence[Floats] = (),
+        is_open_at_par: bool = True,
+        known: Mapping[Candidate, FleetSimulator] = MappingProxyType({}),
     ) -> None:
-        self.task = task
+        self.task, self._known = task, known  # what was simulated need not be again
         self._is_open_at_par = is_open_at_par  # the surer one is looked for at the same price
         self._best_odds = 0.0  # of what is sized
         self._tried: dict[Candidate, list[BoundedCandidate]] = {}  # apart from their networks
@@ -229,7 +236,8 @@ class _Row:
 
     def _bounded(self, candidate: Candidate) -> BoundedCandidate:
         """The candidate with the least that it can cost at every load of the horizon."""
-        simulator, may_be_likely = self.task.simulator(candidate), True
+        simulator, may_be_likely = self._known.get(candidate), True
+        simulator = simulator or self.task.simulator(candidate)
         if simulator is None:
             n, per_s = self.analytic.least(candidate), self.analytic.least_per_s(candidate)
         else:

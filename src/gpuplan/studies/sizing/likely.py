@@ -20,8 +20,6 @@ from gpuplan.studies.sizing.task import SizingTask
 # Of the replicas that the predicted speed needs. Beyond it odds rise only by emptying the fleet:
 # the SLO lies near the latency of a lone request, and other hardware is the answer.
 MOST_RATIO = 4
-N_FEWER = 6  # tries to do with fewer than are known to be enough
-N_ROUNDS = 4  # larger fleets share their load better: the need is asked for again
 
 CarriedBy = Callable[[int], CarriedLoad]  # what each of so many replicas carries
 Wanted = Callable[[int], ReplicaNeed | None]  # what is asked for by the figures of so many
@@ -71,7 +69,7 @@ def likely_need(
         found = _need(task, risk, level, n_spare=n_spare, most=most)
         return found and found.at_least(need)
 
-    found = _enough(need, wanted, n_most)
+    found = fewest(need.n_peak, wanted, n_most)
     if found is None:
         return need
     return None if n_most is not None and found.n_peak > n_most else found
@@ -104,8 +102,7 @@ def sure_need(
         return None
     n_spare = task.reserve(candidate, start.n_peak).n_spare
     n_first = max(1, start.n_peak - n_spare)
-    first = start.scaled(min(n_first, n_most or n_first) / start.n_peak)
-    return _enough(first, lambda n: need(carried_by(n + n_spare), n_spare), n_most)
+    return fewest(n_first, lambda n: need(carried_by(n + n_spare), n_spare), n_most)
 
 
 def middle_load(carried: CarriedLoad) -> float:
@@ -113,36 +110,27 @@ def middle_load(carried: CarriedLoad) -> float:
     return float(np.interp(0.0, carried.n_deviations, carried.load_per_s))
 
 
-def _enough(start: ReplicaNeed, wanted: Wanted, n_most: int | None) -> ReplicaNeed | None:
-    """The first number that is enough by its own figures, or is above the most; None: none is."""
-    found = start
-    for _ in range(N_ROUNDS):
-        asked = wanted(found.n_peak)
-        if asked is None:
-            return None
-        if asked.n_peak <= found.n_peak:
-            return _fewer(found, asked, wanted)
-        if n_most is not None and asked.n_peak > n_most:
-            if found.n_peak >= n_most:
-                return asked
-            asked = asked.scaled(n_most / asked.n_peak).at_least(start)
-        found = asked
-    return found
+def fewest(start: int, wanted: Wanted, n_most: int | None) -> ReplicaNeed | None:
+    """The fewest that are enough by their own figures; None: none are.
 
-
-def _fewer(found: ReplicaNeed, asked: ReplicaNeed, wanted: Wanted) -> ReplicaNeed:
-    """The fewest between what is asked for and what is enough, each by its own figures."""
-    found = found.at_least(asked)
-    for _ in range(N_FEWER):
-        if asked.n_peak >= found.n_peak:
-            break
-        again = wanted(asked.n_peak)
-        if again is not None and again.n_peak <= asked.n_peak:
-            found, asked = asked.at_least(again), again
-            continue
-        share = (asked.n_peak + found.n_peak) / (2.0 * found.n_peak)
-        asked = asked.at_least(found.scaled(share))
-    return found
+    More share their load no worse, so what is asked for falls with their number and there is one
+    such number, wherever the search begins. Above the most it is what these ask for.
+    """
+    n, too_few = start if n_most is None else min(start, n_most), 0
+    asked = wanted(n)
+    while asked is not None and asked.n_peak > n != n_most:
+        too_few, n = n, asked.n_peak if n_most is None else min(asked.n_peak, n_most)
+        asked = wanted(n)
+    if asked is None or asked.n_peak > n:
+        return asked
+    fewer = max(asked.n_peak, too_few + 1)
+    while fewer < n:
+        again = wanted(fewer)
+        if again is not None and again.n_peak <= fewer:
+            n, asked, fewer = fewer, again, max(again.n_peak, too_few + 1)
+        else:
+            too_few, fewer = fewer, max(fewer + 1, (fewer + n) // 2)
+    return asked if asked.n_peak >= n else asked.scaled(n / asked.n_peak)
 
 
 def probability_of(task: SizingTask, sized: Sized) -> float | None:

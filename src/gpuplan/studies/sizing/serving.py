@@ -24,7 +24,6 @@ from gpuplan.studies.sizing.carried import (
     LatencyProfile,
     best_odds_frac,
     guessed_load,
-    is_close,
 )
 from gpuplan.studies.sizing.draw import power_by_load, replica_power
 from gpuplan.studies.sizing.likely import likely_need, middle_load, sure_need, with_odds
@@ -48,8 +47,8 @@ class ServingSizer:
 
     def __init__(self, task: SizingTask, simulator: FleetSimulator) -> None:
         self.task, self.demand, self.simulator = task, task.demand, simulator
-        self._profiles: dict[int, LatencyProfile] = {}
         self._profile = cache(self._profile_of)
+        self._carried = cache(self._carried_by)
         # Replicas of several engines are simulated engine by engine: fewer of them make a pool.
         n_engines = simulator.candidate.layout.n_engines
         # Where odds decide, it is not the last replica at the predicted speed that matters.
@@ -77,13 +76,21 @@ class ServingSizer:
         return bound or self.simulator.capacity_per_s()
 
     def n_at(
-        self, load: float, *, slowness_ratio: float = 1.0, n_most: int | None = None
+        self,
+        load: float,
+        *,
+        slowness_ratio: float = 1.0,
+        n_most: int | None = None,
+        near: int = 0,
     ) -> int | None:
-        """The fewest replicas that meet the SLOs at this load; None: none up to the most."""
+        """The fewest replicas that meet the SLOs at this load; None: none up to the most.
+
+        Searched from the average need, or from a number that is about right.
+        """
         fluid = load * slowness_ratio / self._bound_per_s()
         if self._is_pooled(load * slowness_ratio):
             return self._n_in_pools(load, slowness_ratio=slowness_ratio)
-        low, high = staffing_bracket(SOUND_FRAC * fluid)
+        low, high = (near, near + 1 + near // 8) if near else staffing_bracket(SOUND_FRAC * fluid)
         if n_most is not None and low > n_most:
             return None
         most = _most_tried(fluid) if n_most is None else min(n_most, _most_tried(fluid))
@@ -107,17 +114,22 @@ class ServingSizer:
         draw: int = 0,
     ) -> bool:
         """So many replicas meet the SLOs, below the highest utilization that is allowed."""
+        if not self._is_allowed(load, n, slowness_ratio):
+            return False
+        run = self.simulator.run(
+            load, n, slowness_ratio=slowness_ratio, draw=draw, most_longer=self._most_longer
+        )
+        return run.meets_slo
+
+    def _is_allowed(self, load: float, n: int, slowness_ratio: float = 1.0) -> bool:
+        """Whether so many may be asked for so much: no more is in flight than can run."""
         simulator, ceiling = self.simulator, self.task.resilience.max_utilization_frac
         if ceiling is None:
             ceiling = OVERLOAD_RATIO if simulator.limits else simulator.options.max_utilization_frac
         if load * slowness_ratio > ceiling * n * simulator.capacity_per_s():
             return False
-        if simulator.streams.is_beyond(simulator.prepared, Load(load, slowness_ratio), n):
-            return False
-        run = simulator.run(
-            load, n, slowness_ratio=slowness_ratio, draw=draw, most_longer=self._most_longer
-        )
-        return run.meets_slo
+        at = Load(load, slowness_ratio)
+        return not simulator.streams.is_beyond(simulator.prepared, at, n)
 
     def _n_in_pools(self, load: float, *, slowness_ratio: float) -> int | None:
         """Fleets of many pools: what one pool carries, times as many as it takes."""
@@ -159,7 +171,7 @@ class ServingSizer:
     def _size_predicted(self, n_most: int | None) -> Sized | Rejection | None:
         """The fewest at the predicted speed, then as many as the probability asked for takes."""
         peak = self.task.peak_per_s
-        n = self.n_at(peak, n_most=n_most)
+        n = self.n_at(peak, n_most=n_most, near=self._n_near(peak))
         is_cut = n_most is not None and n_most < _most_tried(peak / self._bound_per_s())
         if is_cut and (n is None or n > n_most):  # type: ignore[operator]
             return None
@@ -170,20 +182,30 @@ class ServingSizer:
         need = need_of(self.demand, self._by_load(peak, n))
         return self._likely(need, n_most=n_most, remarks=self._pooled)
 
+    def _n_near(self, load: float) -> int:
+        """About as many as the predicted speed needs, from brief runs; 0: not known."""
+        n = _n_at(load, middle_load(guessed_load(self.simulator)))
+        for _ in range(2):
+            each = middle_load(self._carried(n))
+            if each <= 0 or self._is_pooled(load):
+                return 0
+            n = _n_at(load, each)
+        return n
+
     def _sure_need(self, n_most: int | None) -> ReplicaNeed | None:
         """As many as the probability asked for takes, by the odds alone; None: not known."""
         guess, candidate = guessed_load(self.simulator), self.simulator.candidate
         return sure_need(self.task, candidate, guess, self._carried, n_most=n_most)
 
     def _is_unlikely(self, n: int) -> bool:
-        """Whether one run shows already that so many are not as likely as is asked for."""
+        """Whether a run or two show already that so many are not as likely as is asked for."""
         options, candidate = self.task.context.options, self.simulator.candidate
-        if options.min_probability_frac is None:
+        level = options.min_probability_frac
+        if level is None:
             return False
-        n_run, load = self._part_of(n + self.task.reserve(candidate, n).n_spare)
-        profile = LatencyProfile(self.simulator, n_replicas=n_run, load=load)
-        odds = profile.most_odds_frac(risk_samples(options.seed))
-        return odds < options.min_probability_frac
+        n_up = n + self.task.reserve(candidate, n).n_spare
+        each, profile = self.task.peak_per_s / n_up, self._profile(self._spokesmen(n_up))
+        return profile.is_unlikely(each, risk_samples(options.seed), level)
 
     def _carried_with(self, need: ReplicaNeed) -> CarriedLoad:
         """What each carries with the spares beside them, all of them up."""
@@ -194,10 +216,10 @@ class ServingSizer:
         """So many are enough at the predicted speed too: at the peak, and in quieter hours."""
         peak, n = self.task.peak_per_s, need.n_peak
         n_run, at = self._part_of(n)
-        if not self._holds(at, n_run):
+        run = self.peak_run(peak, n)
+        if not self._is_allowed(at, n_run) or not run.meets_slo:
             return False
-        is_clear = self.peak_run(peak, n).is_clear
-        if not is_clear and not all(self._holds(at, n_run, draw=draw) for draw in OTHER_DRAWS):
+        if not run.is_clear and not all(self._holds(at, n_run, draw=draw) for draw in OTHER_DRAWS):
             return False
         loads, replicas = loads_of(self.demand).ravel(), need.n_replicas.ravel()
         quiet = [x for x in load_points(self.demand) if x < peak]
@@ -230,19 +252,17 @@ class ServingSizer:
         level = options.min_probability_frac
         return level is None or best_odds_frac(self.simulator, options.seed) >= level
 
-    def _carried(self, n: int) -> CarriedLoad:
+    def _carried_by(self, n: int) -> CarriedLoad:
         """What each of so many replicas carries, all of them up."""
-        return self._profile(n).carried(self.task.down_frac(self.simulator.candidate))
+        profile = self._profile(self._spokesmen(n))
+        return profile.carried(self.task.down_frac(self.simulator.candidate))
 
     def _profile_of(self, n: int) -> LatencyProfile:
-        """Latencies of so many over their load; of one pool, where there are several."""
-        n_run, load = self._part_of(n)
-        # Of pools and closed loops one part speaks for any number, else fewer for more.
-        is_part = n_run < n or self.demand.n_users is not None
-        others = [k for k in self._profiles if k < n or is_part or is_close(k, n)]
-        fewer = self._profiles.get(min(others, key=lambda k: abs(k - n), default=0))
-        self._profiles[n] = LatencyProfile(self.simulator, n_replicas=n_run, load=load, fewer=fewer)
-        return self._profiles[n]
+        return LatencyProfile(self.simulator, n_replicas=n)
+
+    def _spokesmen(self, n: int) -> int:
+        """Replicas that are run for the odds of so many."""
+        return self.simulator.streams.spokesmen(min(n, self._n_pool))
 
     def _part_of(self, n: int) -> tuple[int, float]:
         """Replicas that are run for so many, and their part of the peak."""
@@ -265,10 +285,7 @@ class ServingSizer:
             reserve=reserve,
             capacity_per_s=rate_within(carried, most, n=n, peak=peak),
             carried=carried,
-            # Spares that share the load hardly better tell its range as well.
-            limits=self._profile(n + n_spare if is_close(n + n_spare, n) else n).margins(
-                last, peak / n
-            ),
+            limits=self._profile(self._spokesmen(n)).margins(last, peak / n),
             little=_with_prefix(last, self.simulator),
             utilization=PoolUtilization(
                 peak_frac=self._served_per_s(last) / (n * self.simulator.capacity_per_s()),
@@ -313,6 +330,8 @@ class ServingSizer:
         """The same on other draws; one more replica until these hold as well."""
         step = max(1, n // self._n_pool)
         for more in range(0, MOST_OVER_FLUID * step, step):
+            if not self.simulator.settled(load, n + more).meets_slo:
+                continue
             if all(self._holds(load, n + more, draw=draw) for draw in OTHER_DRAWS):
                 return n + more
         return None
@@ -320,7 +339,7 @@ class ServingSizer:
     def peak_run(self, peak: float, n: int) -> SimulatedRun:
         """A run at this size; of one pool, where there are several."""
         n_run = self._n_pool if self._is_pooled(peak) else n
-        return self.simulator.run(peak * n_run / n, n_run)
+        return self.simulator.settled(peak * n_run / n, n_run)
 
     def _power(self, run: SimulatedRun, n: int) -> Estimate | None:
         output = max(1.0, self.simulator.evaluator.load.output_tokens)

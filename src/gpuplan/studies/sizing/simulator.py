@@ -32,6 +32,8 @@ from gpuplan.studies.sizing.streams import MANY_REQUESTS, Load, RequestStreams, 
 
 LIKELY_FRAC = 0.8  # of the fullest rate: above, a short look is worth its time
 SHORT = 4
+BRIEF_FRAC, BRIEF_TURNOVERS_FRAC = 1 / 3, 1 / 2  # of a run, where the model's error is far larger
+SETTLED_FRAC = 0.1  # of a latency, that chance may move it
 LONGER = 4
 MOST_LONGER = LONGER**2
 OPEN_RATIO = 2.0
@@ -65,6 +67,13 @@ class SimulatedRun:
         return all(
             each.value_s - OPEN_RATIO * (each.bound_s - each.value_s) <= limit.limit_s
             for limit, each in broken
+        )
+
+    @property
+    def is_settled(self) -> bool:
+        """Chance moves no latency by much, or a queue grows anyway."""
+        return self.is_overloaded or all(
+            each.bound_s - each.value_s <= SETTLED_FRAC * each.value_s for _, each in self.latencies
         )
 
     @property
@@ -145,6 +154,30 @@ class FleetSimulator:
             if not found.is_undecided or longer > most_longer or n * longer > n_most:
                 break
             found = self._once(load, n_replicas, n * longer)
+        return found
+
+    def look(self, requests_per_s: float, n_replicas: int) -> SimulatedRun:
+        """A brief run at the predicted speed: for odds, which the model's error decides."""
+        load, in_flight = Load(requests_per_s), requests_per_s * self.residence_s
+        least = round(BRIEF_FRAC * self.options.n_requests)
+        n = self.streams.n_requests(BRIEF_TURNOVERS_FRAC * in_flight, least=least)
+        found = self._once(load, n_replicas, n)
+        is_full = requests_per_s > LIKELY_FRAC * n_replicas * self.capacity_per_s()
+        if found.is_overloaded and not is_full and meets_limits(found.latencies):
+            return self._once(load, n_replicas, n * LONGER)
+        return found
+
+    def settled(self, requests_per_s: float, n_replicas: int) -> SimulatedRun:
+        """As `run`, longer until chance moves no latency by much: what is told of a fleet.
+
+        Near its fullest rate a queue comes and goes slowly: a percentile takes many requests.
+        """
+        found, n = self.run(requests_per_s, n_replicas), self.n_requests(requests_per_s)
+        n_most = MANY_REQUESTS // self.candidate.layout.n_engines
+        for longer in (LONGER, MOST_LONGER):
+            if found.is_settled or n * longer > n_most:
+                break
+            found = self._once(Load(requests_per_s), n_replicas, n * longer)
         return found
 
     def _once(self, load: Load, n_replicas: int, n: int) -> SimulatedRun:

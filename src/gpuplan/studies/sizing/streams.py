@@ -15,7 +15,7 @@ from gpuplan.candidates.slo import is_growing
 from gpuplan.demand.generate import requests_for
 from gpuplan.demand.lengths import within_context
 from gpuplan.demand.statistics import peak_hour
-from gpuplan.domain.columns import Ints, floats, ints
+from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.scenario.demand import Arrivals, RequestShape
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.traffic.stream import ClosedLoop, Requests, alike
@@ -31,6 +31,8 @@ COOLDOWN_FRAC = 0.05  # the last requests meet a fleet that runs empty
 # as chance makes them, and of bursts, which come and go more slowly.
 N_TURNOVERS, N_BURST_TURNOVERS = 16, 30
 STEP_RATIO = 2**0.5  # between the numbers of requests that runs have
+# Replicas that are run for as many and more, up to the next: fewer share a load a little worse.
+SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
 LONGEST_S = 30 * 86400.0
 MANY_REQUESTS = 400_000
 NEXT_SEED = 7919  # between draws
@@ -95,6 +97,14 @@ class RequestStreams:
     def part(self, load: Load, n_replicas: int) -> tuple[Load, int]:
         """All of it: more replicas share a load better than fewer."""
         return load, n_replicas
+
+    def spokesmen(self, n_replicas: int) -> int:
+        """Replicas whose latencies at a load speak for those of so many."""
+        return max((n for n in SIZES if n <= n_replicas), default=1)
+
+    def whole(self, each: Floats, n_replicas: int) -> Floats:
+        """Loads of a replica that can be: any."""
+        return each
 
     def played(self, of: EvaluatedDeployment, load: Load, n_replicas: int, *, n: int) -> Played:
         """The load on so many replicas. Slower steps are a slower clock: more come in a step."""
@@ -193,6 +203,15 @@ class UserStreams:
         # The fullest replicas: a share of the requests meets them that no percentile leaves out.
         n_users = max(1, ceil(self.n_users(load.requests_per_s) * n_run / n_replicas - 1e-6))
         return load._replace(requests_per_s=n_users / self._users.cycle_s), n_run
+
+    def spokesmen(self, n_replicas: int) -> int:
+        """Replicas whose latencies at a load speak for those of so many."""
+        return self.part(Load(0.0), n_replicas)[1]
+
+    def whole(self, each: Floats, n_replicas: int) -> Floats:
+        """Loads of a replica that can be: the users of those that are run are whole."""
+        ratio = self._users.cycle_s * self.spokesmen(n_replicas)
+        return floats(np.floor(each * ratio + 1e-6) / ratio)
 
     def played(self, of: EvaluatedDeployment, load: Load, n_replicas: int, *, n: int) -> Played:
         """The users on so many replicas, or the part that speaks for all.

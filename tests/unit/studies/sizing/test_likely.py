@@ -1,6 +1,7 @@
 """Fleets as likely as asked for: against simulation of every sample, and laws that hold for any."""
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.studies.sizing.candidates import candidates_of
 from gpuplan.studies.sizing.carried import RANGED, LatencyProfile, best_odds_frac
 from gpuplan.studies.sizing.language import _Row, language_sizes, row_sizes
-from gpuplan.studies.sizing.likely import is_likely, probability_of, with_odds
+from gpuplan.studies.sizing.likely import fewest, is_likely, probability_of, with_odds
 from gpuplan.studies.sizing.serving import ServingSizer
 from gpuplan.studies.sizing.task import SizingContext, task_of
 
@@ -137,7 +138,7 @@ def test_no_fleet_is_surer_than_its_idle_replicas(n):
 
 def test_a_slower_model_carries_less_and_latencies_rise_with_the_error():
     found = sizer(None)
-    profile = LatencyProfile(found.simulator, n_replicas=2, load=found.task.peak_per_s)
+    profile = LatencyProfile(found.simulator, n_replicas=2)
     carried = profile.carried(0.0)
     assert list(carried.load_per_s) == sorted(carried.load_per_s, reverse=True)
     each = floats([found.task.peak_per_s / 2])
@@ -154,12 +155,39 @@ def test_too_many_for_their_worth_are_given_up():
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
-def test_one_run_at_the_planned_load_is_never_less_sure_than_the_whole_profile(n):
+def test_what_a_run_shows_to_be_unlikely_is_so_by_the_whole_profile(n):
     found = sizer(None)
-    profile = LatencyProfile(found.simulator, n_replicas=n, load=found.task.peak_per_s)
-    risk = FleetRisk(profile.carried(0.0), risk_samples(0))
-    most = profile.most_odds_frac(risk_samples(0))
-    assert risk.probability(n, found.task.peak_per_s) <= most + 1e-9
+    profile, peak = LatencyProfile(found.simulator, n_replicas=n), found.task.peak_per_s
+    odds = FleetRisk(profile.carried(0.0), risk_samples(0)).probability(n, peak)
+    for level in np.linspace(0.02, 1.0, 50):
+        if profile.is_unlikely(peak / n, risk_samples(0), float(level)):
+            assert odds < level + 0.01
+
+
+@pytest.mark.parametrize(("level", "rate"), [(0.5, 0.7), (0.8, 4.0), (0.8, 21.0), (0.7, 60.0)])
+def test_the_number_does_not_depend_on_where_the_search_begins(level, rate):
+    found = sizer(level, rate=rate)
+    task, samples = found.task, risk_samples(found.task.context.options.seed)
+
+    def wanted(n):
+        n_peak = FleetRisk(found._carried(n), samples).fewest(rate, level, most=1000)
+        return ReplicaNeed(n_replicas=np.array([[[n_peak]]]))
+
+    n = found._sure_need(None).n_peak
+    assert task.reserve(found.simulator.candidate, n).n_spare == 0
+    for start in (1, max(1, n // 3), n, n + 1, 2 * n + 3):
+        assert fewest(start, wanted, None).n_peak == n
+        assert fewest(start, wanted, n + 2).n_peak == n
+        assert fewest(start, wanted, n - 1).n_peak > n - 1
+
+
+def test_the_number_rises_with_the_load_and_never_jumps_back():
+    """Small changes of the load move it by small steps."""
+    rates = np.geomspace(4.0, 12.0, 12)
+    counts = [sizer(0.8, rate=float(rate))._sure_need(None).n_peak for rate in rates]
+    assert counts == sorted(counts)
+    for (rate, n), (more, m) in pairwise(zip(rates, counts, strict=True)):
+        assert m <= n * more / rate + 1 + 0.05 * n
 
 
 def test_the_odds_alone_find_what_the_predicted_speed_and_the_odds_find():
