@@ -4,8 +4,6 @@ from dataclasses import replace
 from functools import cache, cached_property
 from math import ceil
 
-import numpy as np
-
 from gpuplan.candidates.need import load_points, loads_of, need_of
 from gpuplan.candidates.risk import rate_within, risk_samples
 from gpuplan.candidates.search import largest_load, smallest_that_holds, staffing_bracket
@@ -53,8 +51,7 @@ class ServingSizer:
         n_engines = simulator.candidate.layout.n_engines
         # Where odds decide, it is not the last replica at the predicted speed that matters.
         is_sampled = task.context.options.min_probability_frac is not None
-        most_longer = LONGER if is_sampled else MOST_LONGER
-        self._most_longer = most_longer if n_engines == 1 else 1
+        self._most_longer = 1 if is_sampled or n_engines > 1 else MOST_LONGER
         self._n_pool = max(LEAST_POOL, POOL // n_engines)
 
     def least(self) -> int:
@@ -275,16 +272,14 @@ class ServingSizer:
         prepared, peak = self.simulator.prepared, self.task.peak_per_s
         last = self.peak_run(peak, n)
         reserve = self.task.reserve(self.simulator.candidate, n)
-        n_spare = reserve.n_spare
-        carried = self._carried(n + n_spare)
-        most = n * float(np.interp(0.0, carried.n_deviations, carried.load_per_s))
+        alone = self._carried(n)  # spares may be down
         return Sized(
             candidate=self.simulator.candidate,
             method="simulated",
             need=need,
             reserve=reserve,
-            capacity_per_s=rate_within(carried, most, n=n, peak=peak),
-            carried=carried,
+            capacity_per_s=rate_within(alone, n * middle_load(alone), n=n, peak=peak),
+            carried=self._carried(n + reserve.n_spare),
             limits=self._profile(self._spokesmen(n)).margins(last, peak / n),
             little=_with_prefix(last, self.simulator),
             utilization=PoolUtilization(

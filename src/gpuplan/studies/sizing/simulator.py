@@ -32,7 +32,7 @@ from gpuplan.studies.sizing.streams import MANY_REQUESTS, Load, RequestStreams, 
 
 LIKELY_FRAC = 0.8  # of the fullest rate: above, a short look is worth its time
 SHORT = 4
-BRIEF_FRAC, BRIEF_TURNOVERS_FRAC = 1 / 3, 1 / 2  # of a run, where the model's error is far larger
+BRIEF, BRIEF_FRAC = 2_000, 1 / 2  # requests, and turnovers of a run: the model's error decides
 SETTLED_FRAC = 0.1  # of a latency, that chance may move it
 LONGER = 4
 MOST_LONGER = LONGER**2
@@ -159,8 +159,8 @@ class FleetSimulator:
     def look(self, requests_per_s: float, n_replicas: int) -> SimulatedRun:
         """A brief run at the predicted speed: for odds, which the model's error decides."""
         load, in_flight = Load(requests_per_s), requests_per_s * self.residence_s
-        least = round(BRIEF_FRAC * self.options.n_requests)
-        n = self.streams.n_requests(BRIEF_TURNOVERS_FRAC * in_flight, least=least)
+        least = min(BRIEF, self.options.n_requests)
+        n = self.streams.n_requests(BRIEF_FRAC * in_flight, least=least)
         found = self._once(load, n_replicas, n)
         is_full = requests_per_s > LIKELY_FRAC * n_replicas * self.capacity_per_s()
         if found.is_overloaded and not is_full and meets_limits(found.latencies):
