@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 
 from gpuplan.candidates.propose import n_in_server
 from gpuplan.domain.hardware.devices import Accelerator
@@ -173,13 +174,18 @@ def _too_slow(candidate: Candidate, limit: LatencyLimit, least_s: float) -> Reje
     constraint: Constraint = "tpot" if limit.metric == "itl" else limit.metric
     name = f"{limit.metric} {limit.statistic}"
     reason = f"{what} {_time(least_s)}, {name} must be within {_time(limit.limit_s)}"
-    fix = f"set {name} to {_time(least_s * 1.05)} or more, or use more accelerators per replica"
+    enough = _time(least_s * 1.05, up=True)
+    fix = f"set {name} to {enough} or more, or use more accelerators per replica"
     found = rejection(candidate, constraint, reason, fix)
     return replace(found, gap_ratio=least_s / limit.limit_s)
 
 
-def _time(seconds: float) -> str:
-    return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"
+def _time(seconds: float, *, up: bool = False) -> str:
+    """A time as people read it; rounded up where less would not be enough."""
+    unit, scale, digits = ("ms", 1e-3, int(seconds < 0.01)) if seconds < 1 else ("s", 1.0, 2)
+    grain = scale * 10.0**-digits
+    n = ceil(seconds / grain - 1e-9) if up else round(seconds / grain)
+    return f"{n * grain / scale:.{digits}f} {unit}"
 
 
 def count_check(n_least_of: Callable[[Candidate], int], n_most: int | None) -> Check:

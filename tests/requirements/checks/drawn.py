@@ -10,6 +10,7 @@ import math
 import numpy as np
 import pytest
 
+from fakes.telemetry import Scene
 from requirements.asking import Ask
 from requirements.checks.production import weekly_peaks
 from requirements.registry import check
@@ -22,6 +23,80 @@ def _draws(name: str, n: int = N_DRAWS) -> list[np.random.Generator]:
     """One stream of draws for every case, by the scenario's name."""
     seed = [ord(letter) for letter in name]
     return [np.random.default_rng([*seed, k]) for k in range(n)]
+
+
+@check("R26", "diagnose a1-drawn-0-queue.json --on H100")
+def a1_drawn_levels_keep_their_three_causes(ask: Ask) -> None:
+    causes = {"queue": "kv_thrash", "kernels": "small_kernels", "links": "network_bound"}
+    for k, rng in enumerate(_draws("a1")):
+        util = round(float(rng.uniform(0.95, 0.995)), 3)  # the same for all three
+        levels = {
+            "queue": {"sm": rng.uniform(0.75, 0.95), "tensor": rng.uniform(0.36, 0.5)},
+            "kernels": {"sm": rng.uniform(0.2, 0.45), "tensor": rng.uniform(0.02, 0.1)},
+            "links": {"sm": rng.uniform(0.82, 0.97), "tensor": rng.uniform(0.03, 0.15)},
+        }
+        watts = {"queue": rng.uniform(580, 690), "kernels": rng.uniform(230, 380)}
+        per_s = float(rng.uniform(1.0, 4.0))  # requests that one replica answers
+        growth = float(rng.uniform(0.5, 3.0)) * per_s
+        for kind, cause in causes.items():
+            scene = Scene(generation=k % 2)
+            for gpu in range(4):
+                link = {"link": rng.uniform(0.92, 0.99) * 450e9} if kind == "links" else {}
+                power = watts.get(kind, watts["kernels"])
+                scene.device(gpu, gpu_util=util, dram=0.3, power_w=power, **levels[kind], **link)
+            if kind == "queue":
+                labels = {"model_name": "m", "instance": "n1:8000"}
+                grown = np.linspace(0.0, 239 * 5 * growth, 240)
+                scene.exact("vllm:num_requests_waiting", grown, **labels)
+                scene.exact("vllm:kv_cache_usage_perc", 0.99, **labels)
+                scene.counter("vllm:num_preemptions_total", 0.3, **labels)
+                scene.counter("vllm:request_success_total", per_s, **labels)
+            name = ask.scene(f"a1-drawn-{k}-{kind}.json", scene)
+            first = ask.document(f"diagnose {name} --on H100")["verdicts"][0]
+            assert first["cause"] == cause, (k, kind)
+            assert first["more_gpus_help"] is (kind == "queue")
+            if kind == "queue":
+                more = next(one for one in first["actions"] if one["n_replicas"])
+                # As many as outrun what arrives, and not one more than a tenth of slack takes.
+                assert more["n_replicas"] * per_s > growth
+                assert more["n_replicas"] <= math.ceil(1.15 * growth / per_s)
+                assert "cold start" in more["cost"]
+
+
+@check("R7", "diagnose a13-drawn-0.json --on A100 --usd-per-h 1.5")
+def a13_drawn_teams_idle_gpus_and_bills(ask: Ask) -> None:
+    names = ["search", "speech", "vision", "ads", "research", "platform"]
+    for k, rng in enumerate(_draws("a13")):
+        usd, hours = round(float(rng.uniform(1, 4)), 2), 168
+        scene, idle = Scene(n_samples=hours), {}
+        scene.at_s = 1.75e9 + 3600.0 * np.arange(hours)
+        n_gpus = {name: int(rng.integers(3, 9)) for name in names}
+        place = 0
+        for name, n in n_gpus.items():
+            idle[name] = int(rng.integers(0, 3))
+            for gpu in range(n):
+                level = 0.0 if gpu < idle[name] else float(rng.uniform(0.6, 0.9))
+                scene.device(
+                    place % 8,
+                    f"n{place // 8}",
+                    gpu_util=level,
+                    sm=level,
+                    power_w=300.0,
+                    held_bytes=50e9,
+                    free_bytes=30e9,
+                    namespace=name,
+                    pod=f"{name}-{gpu}",
+                )
+                place += 1
+        file = ask.scene(f"a13-drawn-{k}.json", scene)
+        found = ask.document(f"diagnose {file} --on A100 --usd-per-h {usd}")
+        rows = [(one["team"], one["usd_per_month"]) for one in found["reclaim"]]
+        assert {team: sum(t == team for t, _ in rows) for team in names} == idle
+        assert all(price == pytest.approx(usd * 730) for _, price in rows)
+        for one in found["teams"]:
+            n = n_gpus[one["team"]]
+            assert one["usd"] == pytest.approx(n * (hours - 1) * usd, rel=0.01)
+            assert one["busy_frac"] == pytest.approx(1 - idle[one["team"]] / n, abs=0.02)
 
 
 @check("R69", "plan examples/which-gpu.yaml --samples 0 --set policy.survive=none")
