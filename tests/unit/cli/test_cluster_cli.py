@@ -56,7 +56,7 @@ def test_eta_answers_with_a_range():
         (("simulate", "--jobs", "x.csv"), "cluster file"),
         (("simulate", *DAY, "--rate", "5"), "--rate"),
         (("simulate", "plan.yaml", "--compare", "fifo"), "--compare"),
-        (("simulate", *DAY, "--chart", "x.png"), "--chart"),
+        (("simulate", *DAY, "--chart", "x.gif"), "--chart"),
         (("simulate", *DAY, "--out", "x.txt"), "--out"),
         (("simulate", *DAY, "--compare", "best"), "unknown policy"),
         (("eta", *TEAMS, "--team", "nobody"), "no team"),
@@ -66,3 +66,10 @@ def test_what_does_not_go_together_is_refused(arguments, what):
     found = run(*arguments)
     assert isinstance(found.exception, InputError)
     assert what in str(found.exception)
+
+
+def test_the_chart_is_also_a_picture(tmp_path):
+    target = tmp_path / "day.png"
+    found = run("simulate", *DAY, "--chart", str(target))
+    assert found.exit_code == 0, found.exception
+    assert target.read_bytes().startswith(b"\x89PNG")

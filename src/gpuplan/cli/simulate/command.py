@@ -245,15 +245,17 @@ def simulate_cluster_jobs(options: SimulateOptions, cluster: Path, jobs: Path) -
             write_whole(options.render_to / one.path, one.content)
             typer.echo(f"wrote {options.render_to / one.path}", err=True)
     for target in options.chart or []:
-        write_whole(Path(target), api.cluster_svg(found))
+        drawn = api.cluster_svg(found)
+        is_png = Path(target).suffix == ".png"
+        write_whole(Path(target), api.svg_png(drawn) if is_png else drawn)
         typer.echo(f"wrote {target}", err=True)
 
 
 def _check_targets(options: SimulateOptions) -> None:
     problems = [
-        Problem("--chart", f"{target!r} has no known format", "end in .svg")
+        Problem("--chart", f"{target!r} has no known format", "end in .svg or .png")
         for target in options.chart or []
-        if Path(target).suffix != ".svg"
+        if Path(target).suffix not in (".svg", ".png")
     ]
     if options.stream and (options.out or options.chart):
         what, fix = "keeps no job by itself", "leave out --out and --chart, or --stream"

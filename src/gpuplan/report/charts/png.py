@@ -84,10 +84,17 @@ def svg_png(drawn: str) -> bytes:
     return picture.getvalue()
 
 
+def _colour(written: str) -> str:
+    """A colour of SVG as matplotlib writes it: rgb(0,0,255) is #0000ff."""
+    if not written.startswith("rgb("):
+        return written
+    return "#" + "".join(f"{int(part):02x}" for part in written[4:-1].split(","))
+
+
 def _shape(axes: Axes, tag: str, one: ElementTree.Element) -> None:
     """One shape of the drawing; its title is for screen readers alone."""
     number = {k: float(v) for k, v in one.attrib.items() if v.replace(".", "", 1).isdigit()}
-    stroke, fill = one.get("stroke", "none"), one.get("fill", "none")
+    stroke, fill = _colour(one.get("stroke", "none")), _colour(one.get("fill", "none"))
     width = number.get("stroke-width", 1.0) * 72 / DPI
     if tag == "rect" and "width" in number:
         place = (number.get("x", 0.0), number.get("y", 0.0))

@@ -37,7 +37,7 @@ def _head(found: ClusterPlan) -> str:
         helps = f" Smallest change that helps: {found.relaxations[0]}." if found.relaxations else ""
         return f"No fleet within the limits of “{name}” meets every target.{helps}"
     fleet = " + ".join(
-        f"{one.n_nodes} nodes of {one.n_accelerators_per_node} × {one.accelerator}"
+        f"{plural(one.n_nodes, 'node')} of {one.n_accelerators_per_node} × {one.accelerator}"
         for one in found.nodes
         if one.n_nodes
     )
