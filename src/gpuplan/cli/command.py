@@ -11,6 +11,8 @@ from typing import Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
+from gpuplan.errors import InputError, one
+
 LARGEST = 1e15  # a thousand runs on fifteen trillion tokens are fewer
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 OUTPUT = "Output"
@@ -73,7 +75,8 @@ def _check_numbers(ctx: Any, params: list[Any]) -> None:
         for number in numbers:
             if isinstance(number, int | float) and not abs(number) <= LARGEST:
                 flag = flags.get(name, name)
-                ctx.fail(f"{flag}: {number:g} is not allowed; give a number up to {LARGEST:g}")
+                fix = f"give a number up to {LARGEST:g}"
+                raise one(InputError, ctx.info_name, flag, f"{number:g} is not allowed", fix)
 
 
 def group_of(param: Any) -> str:
