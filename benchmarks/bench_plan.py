@@ -171,7 +171,7 @@ def counting() -> Iterator[Callable[[], Counted]]:
     from gpuplan.studies.sizing import streams  # noqa: PLC0415
 
     seen: list[Counted] = []
-    before = {name: getattr(streams, name) for name in ("simulate_serving", "closed_outcome")}
+    before = {name: getattr(streams, name) for name in ("routed_outcome", "closed_outcome")}
 
     def counted(run: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*given: Any, **options: Any) -> Any:
