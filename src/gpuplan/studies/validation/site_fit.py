@@ -52,8 +52,9 @@ Deviations = Mapping[str, Mapping[str, float]]
 
 # How far off a site is, its own rows show: what others measured elsewhere is no reason to doubt it.
 TURN_LOG = 1.0
-# Rows of one site lie about so far apart where its own factors are known; first tokens twice.
-ROW_LOG_SD, WAIT_LOG_SD = 0.15, 0.3
+# Rows of one site lie about so far apart where its own factors are known; prompts alone twice.
+# Waits under load have a stage of their own: sites differ in them by more than rows of a site do.
+ROW_LOG_SD, PROMPT_LOG_SD, WAIT_LOG_SD = 0.15, 0.3, 0.05
 MOST_FOLDS = 25
 MANY_CONDITIONS, FOLDS_OF_MANY = 50, 10  # where one row more or less does not move the refit
 N_ROUNDS, N_ROUNDS_NEAR = 25, 8  # of the fit; the second where it starts beside its end
@@ -77,7 +78,8 @@ def weights(of: Study, used: Flags) -> Floats:
     fits, names = used & is_fitted(of), conditions(of)
     repeats = Counter(names[i] for i in set(of.observed.row[fits].tolist()))
     counts = [repeats[names[i]] ** -0.5 if names[i] in repeats else 0.0 for i in of.observed.row]
-    log_sd = np.where(of.observed.metric == "ttft_mean_ms", WAIT_LOG_SD, ROW_LOG_SD)
+    log_sd = np.where(of.observed.metric == "ttft_mean_ms", PROMPT_LOG_SD, ROW_LOG_SD)
+    log_sd = np.where(of.is_wait, WAIT_LOG_SD, log_sd)
     weight: Floats = np.array(counts) * fits * (NOISE_LOG / log_sd) ** 2
     return weight
 
