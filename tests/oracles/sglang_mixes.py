@@ -50,4 +50,7 @@ def mixed(seed: int) -> Case:
         "mixes": bool(g.random() < 0.2),
         "conservativeness": float(g.choice([0.05, 0.3, 1.0, 1.0, 1.5])),
     }
+    # Not simulated: mixed chunks no larger than the most sequences.
+    if (limits["chunk_tokens"] or 0) <= limits["max_sequences"]:
+        limits["mixes"] = False
     return {"limits": limits, "cost": STEP, "requests": rows, "ends": ends}

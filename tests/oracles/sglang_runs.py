@@ -48,7 +48,8 @@ def columns_of(requests: list[dict[str, Any]]) -> list[list[float]]:
 
 def _most_tokens(case: Case) -> int:
     limits, (_, n_in, n_out, *_) = case["limits"], case["requests"]
-    whole = max(limits["max_prefill_tokens"], *np.add(n_in, n_out).tolist())
+    # Without chunks a batch ends after the prompt that reaches the limit.
+    whole = limits["max_prefill_tokens"] + int(np.add(n_in, n_out).max())
     return max(limits["chunk_tokens"] or whole, limits["max_sequences"])
 
 

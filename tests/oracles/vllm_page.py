@@ -27,7 +27,7 @@ requests. The counts are the tool's own.
 |---|---:|---:|---:|
 """
 COVERED = """
-Half of them are of named regimes (`tests/oracles/vllm/fresh.py`); in the others every setting is
+Some are of named regimes (`tests/oracles/vllm/fresh.py`); in the others every setting is
 drawn by itself (`tests/oracles/vllm/mixes.py`), so that any of them meet: caches from one request
 to ample, blocks of 1 to 256 tokens, one to 1,024 sequences, iterations of 16 to 65,536 tokens,
 prompts of one token and prompts longer than an iteration, chunked prefill off, priorities below
@@ -53,8 +53,11 @@ A stream is not counted where the engine itself never ends: unless room for whol
 reserved, half-read prompts that are larger than the cache together can preempt one another for
 ever.
 
-Not known to ours: a response whose text is that of another request's response, token by token;
-vLLM finds it after a preemption. Not simulated together: draft tokens with priorities or with a
+The two that differ are known. Of 0.32.0, one request is within its draft tokens of the whole cache:
+ours refuses it, vLLM preempts it twice and ends it. Of 0.15.1, a prompt holds the response of a
+request that comes at the same instant and after it by its id: that a response repeats text of an
+earlier prompt, or another response, token by token, is not known to ours; vLLM finds it after a
+preemption. Not simulated together: draft tokens with priorities or with a
 limit on long prefills, stages with draft tokens, with async scheduling (vLLM's second model runner)
 or with adapters. Not driven: KV connectors, sliding windows and hybrid caches.
 """
