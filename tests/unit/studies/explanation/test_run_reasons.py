@@ -60,7 +60,7 @@ def test_a_run_that_only_porting_makes_dearer_has_no_such_price():
 
 def test_other_runs_are_compared_by_the_month_and_say_their_porting():
     [row] = run_reasons(scenario(), ComparedRuns(CHOSEN, [OTHER])).why_not
-    assert row.answer == "$292 for the run, $100 of it porting; 0.5 days"
+    assert row.answer == "$292 for the run, $100 of it porting; 12.0 hours"
     assert row.extra_usd_per_month == pytest.approx(292.0 - 192.0)  # both within their month
     [other] = run_alternatives(ComparedRuns(CHOSEN, [OTHER]))
     assert other.extra_usd_per_month == pytest.approx(100.0)
