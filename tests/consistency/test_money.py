@@ -18,7 +18,7 @@ CATALOG = read_catalog()
 
 @st.composite
 def fleets(draw):
-    """Accelerators for so many hours, growing or not, rented or bought, discounted or not."""
+    """Accelerators for so many hours, growing or not, owned, rented or bought, discounted or not."""
     growth = draw(st.sampled_from([None, {"low": 0.0, "mid": 0.03, "high": 0.06}]))
     tree = {
         "version": 1,
@@ -45,6 +45,9 @@ def fleets(draw):
     }
     if growth:
         tree["growth"] = {"per_month_frac": growth}
+    if draw(st.booleans()):
+        nodes = draw(st.integers(1, 4))
+        tree["owned"] = [{"accelerator": "H100", "nodes": nodes, "accelerators_per_node": 8}]
     if draw(st.booleans()):
         tree["prices"]["hardware"] = [{"accelerator": "H100", "usd_per_node": 260_000}]
         tree["prices"]["staff_usd_per_year"] = draw(st.sampled_from([0, 90_000]))
