@@ -18,7 +18,7 @@ CATALOG = read_catalog()
 
 @st.composite
 def fleets(draw):
-    """Accelerators for so many hours, growing or not, owned, rented or bought, discounted or not."""
+    """Accelerators for so many hours, growing or not, owned, rented or bought."""
     growth = draw(st.sampled_from([None, {"low": 0.0, "mid": 0.03, "high": 0.06}]))
     tree = {
         "version": 1,

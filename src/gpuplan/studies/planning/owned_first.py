@@ -21,6 +21,7 @@ from gpuplan.studies.sizing.workload import size_workload
 
 # A smaller fleet carries less per replica than the whole, and less surely.
 MARGINS = (1.0, 0.93, 0.86, 0.75, 0.6, 0.45)
+MOST_TRIES = 3  # each is a plan of its own
 LEAST_REST_FRAC = 0.01  # of the load: below, it is not worth a second fleet
 
 
@@ -100,6 +101,7 @@ def owned_parts(
 ) -> Iterator[OwnedParts]:
     """Both parts, sized; first as much on owned nodes as they carry, then less and less."""
     others = [each for each in sizings if each.workload != reach.workload]
+    n_tries = 0
     for margin in MARGINS:
         load = reach.load_per_s * margin
         if reach.most_per_s - load < LEAST_REST_FRAC * reach.most_per_s:
@@ -112,6 +114,9 @@ def owned_parts(
             rest = size_workload(other, split.scenario, split.around)
             if rest.sized:
                 yield OwnedParts(split, [own, rest, *others], reach)
+                n_tries += 1
+        if n_tries == MOST_TRIES:
+            return
 
 
 def with_kinds(scenario: Scenario, kinds: tuple[str, ...]) -> Scenario:
