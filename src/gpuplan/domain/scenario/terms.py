@@ -132,6 +132,14 @@ class ObjectiveWeights:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutRules:
+    """How replicas may be laid out."""
+
+    is_tensor_across_islands_allowed: bool = False
+    disaggregation: str = "auto"  # prefill/decode: shown, or allowed, always, never
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """What is allowed."""
 
@@ -141,13 +149,12 @@ class Policy:
     precisions: tuple[str, ...]  # empty: whatever each workload allows
     purchases: tuple[Purchase, ...]
     resilience: Resilience
+    layouts: LayoutRules
     n_accelerators_max: int | None = None
-    is_tensor_across_islands_allowed: bool = False
     carbon_max_kg_per_year: float | None = None
     is_indicative_price_allowed: bool = False  # marketplaces, old prices, advertised discounts
     build: BuildRules = USUAL
     weights: ObjectiveWeights | None = None  # of the objective "weighted"
-    disaggregation: str = "auto"  # prefill/decode: shown, or allowed, always, never
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -126,13 +126,14 @@ class PolicySpec(Strict):
     )
     tensor_parallel_across_islands: bool = key(
         "Whether tensor parallelism may span servers (or larger NVLink domains)",
-        to="is_tensor_across_islands_allowed",
+        to="layouts.is_tensor_across_islands_allowed",
         default=False,
         why="it is slow there",
     )
     disaggregation: Literal["auto", "allowed", "always", "never"] = key(
         "Prefill/decode disaggregation of language models: shown beside the cheapest fleet where "
         "it would cost less (auto), chosen where it is cheapest (allowed), always or never",
+        to="layouts.disaggregation",
         default="auto",
         why="no measured disaggregated fleet checks the simulation yet",
     )

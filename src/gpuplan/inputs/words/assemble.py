@@ -206,13 +206,7 @@ def _generic(draft: Draft) -> None:
 
 def _services(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
     """One workload per model; of several, the one that writes is first and sets the pace."""
-    is_online, uses = kind == "online_inference", draft.value("use") or ()
-    has_documents = is_online and _has_documents(draft, uses)
-    beside = documents_of(draft, models) if has_documents else None
-    ordered = sorted(
-        (named for named in models if beside is None or named is not beside.model),
-        key=lambda named: named.model.kind in BY_MODEL,
-    )
+    beside, ordered = _in_order(draft, kind, models)
     draft.tree["workloads"][:1] = [{}]
     first = image_tower(draft, ordered[0]) if ordered else None
     use, why = _use(draft, first.model if first else None)
@@ -238,6 +232,16 @@ def _services(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
     for named in ordered[1:]:
         use, why = _use(draft, named.model)
         put_stage(draft, named, kind, use=use, why=why)
+
+
+def _in_order(
+    draft: Draft, kind: str, models: tuple[Named, ...]
+) -> tuple[Documents | None, list[Named]]:
+    """Documents that are embedded beside a service, and its models, the one that writes first."""
+    has_documents = kind == "online_inference" and _has_documents(draft, draft.value("use") or ())
+    beside = documents_of(draft, models) if has_documents else None
+    rest = (named for named in models if beside is None or named is not beside.model)
+    return beside, sorted(rest, key=lambda named: named.model.kind in BY_MODEL)
 
 
 def _has_documents(draft: Draft, uses: Sequence[str]) -> bool:

@@ -35,22 +35,7 @@ def put_batch(
         draft.facts.setdefault("amount.doc", draft.facts.pop("amount.sample"))
     _tokens_of_documents(draft, at)
     for unit in units:
-        amount, rate = draft.take(f"amount.{unit}"), draft.take(f"rate.{unit}")
-        if amount is not None:
-            pieces = amount.value * piece_of(draft, at, unit)
-            is_nightly = draft.take("nightly") is not None
-            draft.put(
-                (*batch, "docs_per_day" if is_nightly else "docs"), ceil(pieces), amount.words
-            )
-        if rate is not None and _comes_at_once(draft, rate):
-            pieces = rate.value.per_s * rate.value.period_s * piece_of(draft, at, unit)
-            draft.put((*batch, "docs"), ceil(pieces), rate.words)
-            value = f"one batch, repeated every {rate.value.period_s / DAY:g} days"
-            change = '"… per day" for a steady stream'
-            draft.note("recurring batch", value, "the bill is that of one", change)
-        elif rate is not None:
-            pieces = rate.value.per_s * DAY * piece_of(draft, at, unit)
-            draft.put((*batch, "docs_per_day"), round(pieces, 3), rate.words)
+        _put_pieces(draft, at, unit)
     if not draft.has((*batch, "docs")):
         why = "no amount was named"
         if not draft.has((*batch, "docs_per_day")):
@@ -60,6 +45,25 @@ def put_batch(
         draft.assume((*batch, "deadline_h"), DAY / HOUR, "deadline (h)", why)
         return
     put_deadline(draft, (*batch, "deadline_h"), HOUR, DAY)
+
+
+def _put_pieces(draft: Draft, at: KeyPath, unit: str) -> None:
+    """An amount or a rate in one unit, as documents."""
+    batch: KeyPath = (*at, "batch")
+    amount, rate = draft.take(f"amount.{unit}"), draft.take(f"rate.{unit}")
+    if amount is not None:
+        pieces = amount.value * piece_of(draft, at, unit)
+        is_nightly = draft.take("nightly") is not None
+        draft.put((*batch, "docs_per_day" if is_nightly else "docs"), ceil(pieces), amount.words)
+    if rate is not None and _comes_at_once(draft, rate):
+        pieces = rate.value.per_s * rate.value.period_s * piece_of(draft, at, unit)
+        draft.put((*batch, "docs"), ceil(pieces), rate.words)
+        value = f"one batch, repeated every {rate.value.period_s / DAY:g} days"
+        change = '"… per day" for a steady stream'
+        draft.note("recurring batch", value, "the bill is that of one", change)
+    elif rate is not None:
+        pieces = rate.value.per_s * DAY * piece_of(draft, at, unit)
+        draft.put((*batch, "docs_per_day"), round(pieces, 3), rate.words)
 
 
 def _comes_at_once(draft: Draft, rate: Fact) -> bool:

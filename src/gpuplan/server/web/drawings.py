@@ -24,25 +24,20 @@ BANDS = (0.02, 0.30, 0.70, 0.90, 0.95)  # where the colours of a heat-map change
 
 def cost_against_odds(rows: Sequence[Row], target_frac: float | None) -> str:
     """Each fleet by its cost and its probability of meeting all SLOs; the plan is marked."""
-    points = [row for row in rows if row.usd and row.cells[-2].sort is not None]
     hidden = ("rejected", "not in the plan")  # no fleet; the same fleet at another price
-    points = [
-        row for row in points if (row.cells[-2].sort or -1.0) >= 0 and row.status not in hidden
-    ]
+    points = [row for row in rows if row.usd and _odds(row) >= 0 and row.status not in hidden]
     if len(points) < 2:
         return ""
     logs = [log10(row.usd or 1.0) for row in points]
     across = Axis(min(logs) - 0.05, max(logs) + 0.12, LEFT, WIDTH - RIGHT)
-    least = min([row.cells[-2].sort or 0.0 for row in points] + [target_frac or 1.0])
+    least = min([*map(_odds, points), target_frac or 1.0])
     up = Axis(max(0.0, floor(10 * least - 0.5) / 10), 1.0, HEIGHT - BOTTOM, TOP)
     parts = [*_frame(across, up)]
     if target_frac:
         y = up.at(target_frac)
         parts.append(shape("line", class_="target", x1=LEFT, y1=y, x2=WIDTH - RIGHT, y2=y))
         parts.append(_text(f"asked for: {target_frac:.0%}", LEFT + 4, y + 15, "start", "target"))
-    places = [
-        (across.at(log10(row.usd or 1.0)), up.at(row.cells[-2].sort or 0.0)) for row in points
-    ]
+    places = [(across.at(x), up.at(_odds(row))) for x, row in zip(logs, points, strict=True)]
     taken: list[Box] = [(x - DOT, x + DOT, y) for x, y in places]
     named: set[str] = set()
     is_single = len({row.accelerator for row in points}) == 1
@@ -53,6 +48,12 @@ def cost_against_odds(rows: Sequence[Row], target_frac: float | None) -> str:
         named |= {name} if label else set()
         parts += _point(row, place, label, name)
     return _svg("Cost per month against the probability of meeting all SLOs", HEIGHT, parts)
+
+
+def _odds(row: Row) -> float:
+    """The probability of a row; below zero where it has none."""
+    found = row.cells[-2].sort
+    return -1.0 if found is None else found
 
 
 def _free_label(name: str, place: Point, taken: list[Box]) -> str:

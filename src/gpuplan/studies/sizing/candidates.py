@@ -67,7 +67,8 @@ def _checks(task: SizingTask) -> list[cut.Check]:
         cut.problem_check("precision", lambda c: _support_problems(evaluator, c)),
         cut.problem_check("layout", lambda c: _layout_problems(evaluator, c)),
         cut.domain_check(
-            evaluator.accelerators, is_crossing_allowed=policy.is_tensor_across_islands_allowed
+            evaluator.accelerators,
+            is_crossing_allowed=policy.layouts.is_tensor_across_islands_allowed,
         ),
         lambda candidate: _context_check(evaluator, candidate),
         cut.memory_check(evaluator.longest_memory, lambda c: _smallest_fit(evaluator, c)),

@@ -31,7 +31,7 @@ def split_candidates(
     task: SizingTask, kind: tuple[str, str], kept: Sequence[Candidate]
 ) -> Iterator[Candidate | Rejection]:
     """Disaggregated groups on an accelerator at a precision, or why none can stand there."""
-    policy = task.scenario.policy.disaggregation
+    policy = task.scenario.policy.layouts.disaggregation
     if task.streams is None or task.engine.name != "vllm" or policy == "never":
         return
     mine = _singles([c for c in kept if (str(c.accelerator), c.precision) == kind])
@@ -54,7 +54,7 @@ def may_be_split(
 
     No measured fleet checks disaggregated ones yet, so that they are chosen where that is allowed.
     """
-    policy = task.scenario.policy.disaggregation
+    policy = task.scenario.policy.layouts.disaggregation
     wanted = {"always": (True,), "allowed": (True, False)}.get(policy, (False,))
     open_ = [each for each in sized if each.candidate.layout.is_disaggregated in wanted]
     chosen, others = eligible(open_)

@@ -50,7 +50,7 @@ def language_sizes(task: SizingTask) -> Sizing:
     )
     rejected = [each for each in found if isinstance(each, Rejection)]
     if not chosen:
-        is_only = task.scenario.policy.disaggregation == "always"
+        is_only = task.scenario.policy.layouts.disaggregation == "always"
         rejected += [
             too_unsure(task, each)
             for each in others
@@ -79,7 +79,7 @@ def _split_sizes(
 
     Where they may be chosen, on every row that is asked for; else beside the cheapest alone.
     """
-    policy = task.scenario.policy.disaggregation
+    policy = task.scenario.policy.layouts.disaggregation
     likely_enough, _ = _eligible(task, [each for each in found if isinstance(each, Sized)])
     best = by_price(likely_enough, task.context.price)
     rows: dict[tuple[str, str], list[Sized]] = {}
