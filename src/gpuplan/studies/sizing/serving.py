@@ -73,17 +73,9 @@ class ServingSizer:
         return bound or self.simulator.capacity_per_s()
 
     def n_at(
-        self,
-        load: float,
-        *,
-        slowness_ratio: float = 1.0,
-        n_most: int | None = None,
-        near: int = 0,
+        self, load: float, *, slowness_ratio: float = 1.0, n_most: int | None = None, near: int = 0
     ) -> int | None:
-        """The fewest replicas that meet the SLOs at this load; None: none up to the most.
-
-        Searched from the average need, or from a number that is about right.
-        """
+        """The fewest replicas that meet the SLOs at this load, about so many; None: none do."""
         fluid = load * slowness_ratio / self._bound_per_s()
         if self._is_pooled(load * slowness_ratio):
             return self._n_in_pools(load, slowness_ratio=slowness_ratio)
@@ -102,14 +94,7 @@ class ServingSizer:
         """So much load that it is sized as several pools; a part of a closed loop speaks for it."""
         return self.demand.n_users is None and load / self._bound_per_s() > self._n_pool
 
-    def _holds(
-        self,
-        load: float,
-        n: int,
-        *,
-        slowness_ratio: float = 1.0,
-        draw: int = 0,
-    ) -> bool:
+    def _holds(self, load: float, n: int, *, slowness_ratio: float = 1.0, draw: int = 0) -> bool:
         """So many replicas meet the SLOs, below the highest utilization that is allowed."""
         if not self._is_allowed(load, n, slowness_ratio):
             return False
