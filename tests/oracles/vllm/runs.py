@@ -5,7 +5,7 @@ from typing import Any
 
 from gpuplan.domain.columns import ints
 from gpuplan.domain.inference.performance import Drafts
-from gpuplan.domain.simulation.engine import Admission, EngineLimits, Fleet
+from gpuplan.domain.simulation.engine import Admission, EngineLimits, Fleet, StageRules
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.traffic.stream import Grouping, PrefixBlocks, requests_of
 from gpuplan.performance.serving.vllm import vllm_version
@@ -27,9 +27,8 @@ def admission(version: str, case: Case) -> Admission:
         watermark_blocks=int(limits.get("watermark", 0.0) * (limits["n_blocks"] + 1))
         if rules.has_watermark
         else 0,
-        fills_queue=rules.fills_queue,
+        stages=StageRules(fills_queue=rules.fills_queue, waits_for_late=rules.waits_for_late),
         pads_decodes=rules.pads_decodes,
-        waits_for_late=rules.waits_for_late,
         chunks_prompts=limits.get("chunks", True),
     )
 
@@ -84,9 +83,12 @@ def ours(case: Case, version: str, method: str = "jump") -> Outcome:
             "max_batch_tokens", "max_sequences", "n_blocks", "block_tokens",
             "long_prefill_tokens", "scheduling", "caches_prefixes",
         )},
-        admission=replace(admission(version, case), n_stages=limits.get("pp", 1)),
+        admission=replace(
+            admission(version, case),
+            n_stages=limits.get("pp", 1),
+            max_adapters=limits.get("max_adapters"),
+        ),
         drafts=drafts_of(limits),
-        max_adapters=limits.get("max_adapters"),
     )  # fmt: skip
     text = text_of(case) if limits["caches_prefixes"] else None
     asked = None

@@ -111,6 +111,7 @@ def _speculation(options: SimulateOptions) -> "Drafts | None":
 
 def _replica(options: SimulateOptions) -> "ReplicaRequest":
     from gpuplan.domain.inference.serving import LoraUse
+    from gpuplan.domain.requests.requests import ReplicaSpan
     from gpuplan.domain.simulation.simulation import ReplicaRequest
 
     rank, n_adapters = options.lora_rank, options.loras or 1
@@ -118,7 +119,7 @@ def _replica(options: SimulateOptions) -> "ReplicaRequest":
         pp=options.pp,
         dp=options.dp,
         ep=options.ep,
-        network_bytes_per_s=bytes_per_s(options.node_gbit),
+        span=ReplicaSpan(network_bytes_per_s=bytes_per_s(options.node_gbit)),
         adapters=LoraUse(rank=rank, n_adapters=n_adapters) if rank else None,
         calibration=None if options.calibration is None else str(options.calibration),
         max_tokens=options.max_tokens,

@@ -85,6 +85,8 @@ class ReplicaSpan:
 
     cp: int = 1  # context-parallel size
     network_bytes_per_s: float | None = None  # of a server; None: inside one
+    n_prefill: int = 0  # engines of a replica under prefill/decode disaggregation; 0: aggregated
+    n_decode: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,15 @@ class PrefillFirst:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StageRules:
+    """What holds where several batches are on the way at once."""
+
+    fills_queue: bool = True  # with empty batches too, before one is waited for
+    # Who is preempted is not admitted before all that is on the way for it has come.
+    waits_for_late: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
     """When a request joins what runs, and what it may take."""
 
@@ -37,9 +46,8 @@ class Admission:
     lone_prompt_is_whole: bool = True  # the limit on long prefills spares a request that is alone
     chunks_prompts: bool = True  # else a prompt waits until it fits an iteration whole
     n_stages: int = 1  # of a pipeline; as many batches are on the way at once
-    fills_queue: bool = True  # of stages: with empty batches too, before one is waited for
-    # Of stages: who is preempted is not admitted before all that is on the way for it has come.
-    waits_for_late: bool = True
+    stages: StageRules = StageRules()
+    max_adapters: int | None = None  # different LoRA adapters in one iteration
     pads_decodes: bool = True  # one token of a prompt takes as many as a decode with its drafts
     watermark_blocks: int = 0  # left free by an admission while others run
     reuses_bare_first: bool = True  # free blocks without text before the oldest with text
@@ -60,7 +68,6 @@ class EngineLimits:
     start_s: float = 0.0  # of every request outside the engine: network, tokenizer
     caches_prefixes: bool = False  # blocks of equal text are kept and found again
     scheduling: str = "fcfs"  # or "priority": lower numbers first, then first come
-    max_adapters: int | None = None  # different LoRA adapters in one iteration
     drafts: Drafts | None = None  # speculative decoding
     draws_acceptance: bool = False  # drafts are accepted by chance, step by step; else as the mean
 

@@ -6,6 +6,7 @@ from gpuplan.domain.inference.serving import LoraUse
 from gpuplan.domain.model.other import NetworkForecast
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, Estimate
+from gpuplan.domain.requests.requests import ReplicaSpan
 from gpuplan.domain.result import Result
 from gpuplan.domain.simulation.batching import BatchPolicy, BatchServers
 from gpuplan.domain.simulation.engine import Fleet, StepTimes
@@ -29,11 +30,8 @@ class ReplicaRequest:
     pp: int = 1
     dp: int = 1
     ep: int = 1
-    cp: int = 1
+    span: ReplicaSpan = ReplicaSpan()
     share: str = ""  # of one accelerator: 1/4 or a MIG profile; empty: all of it
-    network_bytes_per_s: float | None = None  # of a server, where a replica spans several
-    n_prefill: int = 0  # engines of a replica under prefill/decode disaggregation; 0: aggregated
-    n_decode: int = 0
     adapters: LoraUse | None = None
     calibration: str | None = None  # file of constants refitted with runs of one's own
     cached_input_frac: float = 0.0  # of each prompt, left out of the requests: found in the cache

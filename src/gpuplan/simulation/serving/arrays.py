@@ -158,8 +158,8 @@ def _limits(limits: EngineLimits, window: int) -> Ints:
     values[st.IS_AHEAD] = limits.admission.is_ahead
     values[st.ENDS_BY_EOS] = limits.admission.is_ahead and limits.admission.ends_by_eos
     values[st.LONE_IS_WHOLE] = limits.admission.lone_prompt_is_whole
-    values[st.FILLS_QUEUE] = limits.admission.fills_queue
-    values[st.WAITS_FOR_LATE] = limits.admission.waits_for_late
+    values[st.FILLS_QUEUE] = limits.admission.stages.fills_queue
+    values[st.WAITS_FOR_LATE] = limits.admission.stages.waits_for_late
     values[st.PADS] = limits.admission.pads_decodes
     values[st.IS_CHUNKING] = limits.admission.chunks_prompts
     values[st.WATERMARK] = limits.admission.watermark_blocks

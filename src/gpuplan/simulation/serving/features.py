@@ -34,7 +34,7 @@ def has_features(limits: EngineLimits, requests: Requests | None = None) -> bool
     return bool(
         (requests is not None and _ends_differ(limits, requests))
         or limits.admission.n_stages > 1
-        or limits.max_adapters is not None
+        or limits.admission.max_adapters is not None
         or limits.caches_prefixes
         or limits.scheduling == "priority"
         or limits.drafts is not None
@@ -64,9 +64,11 @@ def problems_of(limits: EngineLimits) -> list[Problem]:
     if limits.admission.n_stages > 1 and (limits.drafts is not None or limits.admission.is_ahead):
         what = "with speculative decoding, or with async scheduling"
         found.append(Problem("pipeline stages", what, "not simulated together: leave one out"))
-    if limits.max_adapters is not None and limits.max_adapters < 1:
-        found.append(Problem("LoRA adapters", f"got {limits.max_adapters}", "use 1 or more"))
-    if limits.max_adapters is not None and limits.admission.n_stages > 1:
+    if limits.admission.max_adapters is not None and limits.admission.max_adapters < 1:
+        found.append(
+            Problem("LoRA adapters", f"got {limits.admission.max_adapters}", "use 1 or more")
+        )
+    if limits.admission.max_adapters is not None and limits.admission.n_stages > 1:
         what = "a limit on adapters with pipeline stages"
         found.append(Problem("LoRA adapters", what, "not simulated together: leave one out"))
     return found + _draft_problems(limits)
@@ -183,7 +185,7 @@ def _begin(sim: st.Engines, limits: Sequence[EngineLimits]) -> None:
     for row, one in zip(sim.limit, limits, strict=True):
         row[st.IS_CACHING] = one.caches_prefixes
         row[st.IS_PRIORITY] = one.scheduling == "priority"
-        row[st.MAX_ADAPTERS] = one.max_adapters or 0
+        row[st.MAX_ADAPTERS] = one.admission.max_adapters or 0
         if one.drafts is not None:
             row[st.CHECKED] = round(one.drafts.checked_tokens)
             gained = round(one.drafts.gained_tokens * st.ONE_TOKEN)

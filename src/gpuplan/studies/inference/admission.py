@@ -2,7 +2,7 @@
 
 from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.simulation.engine import Admission, PrefillFirst
+from gpuplan.domain.simulation.engine import Admission, PrefillFirst, StageRules
 from gpuplan.domain.simulation.simulation import AdmissionRequest, EngineRequest, ReplicaRequest
 from gpuplan.performance.serving.sglang import MAX_PREFILL_TOKENS, sglang_version
 from gpuplan.performance.serving.vllm import OTHERS, VllmVersion, vllm_version
@@ -39,9 +39,8 @@ def admission_of(setup: ServingSetup, asked: EngineRequest, n_blocks: int = 0) -
         reuses_bare_first=rules.reuses_bare_first,
         chunks_prompts=typed.chunks_prompts,
         n_stages=setup.n_stages,
-        fills_queue=rules.fills_queue,
+        stages=StageRules(fills_queue=rules.fills_queue, waits_for_late=rules.waits_for_late),
         pads_decodes=rules.pads_decodes,
-        waits_for_late=rules.waits_for_late,
         # vLLM counts the null block among all.
         watermark_blocks=int((typed.watermark_frac or 0.0) * (n_blocks + 1)),
     )

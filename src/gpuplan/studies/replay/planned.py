@@ -13,6 +13,7 @@ from gpuplan.demand.statistics import peak_hour
 from gpuplan.domain.plan.answer import Answer, PlannedPool
 from gpuplan.domain.plan.roles import only
 from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.requests.requests import ReplicaSpan
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Serving, Workload
 from gpuplan.domain.simulation.simulation import (
@@ -135,11 +136,13 @@ def _request(pool: PlannedPool, n_replicas: int, seed: int) -> SimulateRequest:
         pp=layout.pp,
         dp=layout.dp,
         ep=layout.ep,
-        cp=layout.cp,
+        span=ReplicaSpan(
+            cp=layout.cp,
+            network_bytes_per_s=layout.network_bytes_per_s,
+            n_prefill=layout.n_prefill,
+            n_decode=layout.n_decode,
+        ),
         share=layout.share,
-        network_bytes_per_s=layout.network_bytes_per_s,
-        n_prefill=layout.n_prefill,
-        n_decode=layout.n_decode,
     )
     return SimulateRequest(
         n_replicas=n_replicas,

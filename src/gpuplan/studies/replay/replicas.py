@@ -117,9 +117,11 @@ def _predicted(
         dp=replica.dp,
         ep=replica.ep,
         span=ReplicaSpan(
-            cp=replica.cp,
+            cp=replica.span.cp,
             # Of a disaggregated replica KV caches alone travel between servers.
-            network_bytes_per_s=None if replica.n_prefill else replica.network_bytes_per_s,
+            network_bytes_per_s=None
+            if replica.span.n_prefill
+            else replica.span.network_bytes_per_s,
         ),
         n_replicas=asked.n_replicas,
         precision=asked.precision,
@@ -293,13 +295,13 @@ def fleet_of(
 
 def _spread(layout: ServingLayout, replica: ReplicaRequest | None) -> ServingLayout:
     """The layout of a whole replica: one engine, or those that prefill and those that decode."""
-    if replica is None or not replica.n_prefill:
+    if replica is None or not replica.span.n_prefill:
         return layout
     return replace(
         layout,
-        n_prefill=replica.n_prefill,
-        n_decode=replica.n_decode,
-        network_bytes_per_s=replica.network_bytes_per_s,
+        n_prefill=replica.span.n_prefill,
+        n_decode=replica.span.n_decode,
+        network_bytes_per_s=replica.span.network_bytes_per_s,
     )
 
 
