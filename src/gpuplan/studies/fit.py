@@ -39,12 +39,11 @@ def fit(
     deployment, assumed = _deployment(
         known, choice.accelerator, request, n_given=choice.n_accelerators or 1
     )
-    problems = [
-        *layout_problems(known, deployment.storage, deployment.layout),
-        *support_problems(choice.accelerator, deployment.storage, deployment.engine.name),
-    ]
-    if problems:
-        raise InputError("fit", problems)
+    layouts = layout_problems(known, deployment.storage, deployment.layout)
+    engine = deployment.engine.name
+    support = support_problems(choice.accelerator, deployment.storage, engine)
+    if layouts or support:
+        raise InputError("fit", [*layouts, *support])
     answer = dataclasses.replace(
         measure(deployment),
         assumptions=(*known.assumptions, *choice.assumptions, *assumed),

@@ -9,7 +9,13 @@ from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.errors import InputError
 from gpuplan.pipeline.plan import plan
 from gpuplan.studies.planning.inputs import plan_inputs
-from gpuplan.studies.rendering.deployed import _label, _names, deployed_of
+from gpuplan.studies.rendering.deployed import (
+    _label,
+    _least,
+    _names,
+    _role_node,
+    deployed_of,
+)
 
 SCENARIO = {
     "version": 1,
@@ -75,6 +81,25 @@ def test_requests_in_flight_are_dealt_out_over_serving_replicas(found):
     pool = answer.plan.pools[0]
     serving = pool.n_replicas - pool.n_spare_replicas
     assert whole.pools[0].served.n_running == pytest.approx(answer.load[0].n_in_flight / serving)
+
+
+def test_engines_that_decode_stand_on_the_nodes_that_prefill_pays_for(found):
+    plan = found[0].plan
+    paid = replace(plan.pools[0], layout=replace(plan.pools[0].layout, role="prefill"))
+    decode = replace(paid, layout=replace(paid.layout, role="decode"), purchases=())
+    both = replace(plan, pools=(paid, decode))
+    assert _role_node(both, paid, {}).n_nodes == paid.purchases[0].n_nodes
+    assert _role_node(both, decode, {}).n_nodes == 0
+    assert _role_node(both, decode, {}).name == paid.purchases[0].offer
+
+
+def test_a_role_shrinks_with_its_groups_and_keeps_its_spares(found):
+    plan = found[0].plan
+    quiet = replace(plan.replays[0], n_replicas_least=2, n_replicas_most=4)
+    role = replace(plan.pools[0].layout, role="decode")
+    pool = replace(plan.pools[0], layout=role, n_replicas=13, n_spare_replicas=1)
+    assert _least(pool, quiet) == 7  # half of twelve, and the spare
+    assert _least(replace(pool, layout=plan.pools[0].layout), quiet) == 3
 
 
 @pytest.mark.parametrize(
