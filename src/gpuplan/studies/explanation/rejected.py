@@ -64,7 +64,7 @@ def nearest_first(rejected: Iterable[Rejection]) -> list[Rejection]:
 
 def _unpriced(sizing: Sizing, market: Market) -> Iterator[tuple[str, str, str, str]]:
     """Feasible fleets that nobody sells at a price that counts."""
-    fleets = [fleet.candidate for fleet in sizing.sized]
+    fleets = [fleet.candidate for fleet in (*sizing.sized, *sizing.compared)]
     runs = [job.candidate for job in sizing.jobs]
     # Runs that were made fleets of stand in both.
     for candidate in dict.fromkeys(fleets + runs):
