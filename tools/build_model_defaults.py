@@ -23,8 +23,9 @@ def names_read() -> set[str]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found.add(node.value)
-    # Traits of a family name fields too: flags=use_qkv_bias:qkv.
-    found.update(re.findall(r"\w+", (PACKAGE / "data" / "architectures.csv").read_text("utf-8")))
+    # Tables name fields too: traits of a family (flags=use_qkv_bias:qkv), lists of spellings.
+    for table in ("architectures.csv", "words.csv"):
+        found.update(re.findall(r"\w+", (PACKAGE / "data" / table).read_text("utf-8")))
     return {name for name in found if name.isidentifier()} - (SKIP - {"bias"})
 
 

@@ -78,7 +78,7 @@ def test_tables_fit_a_page_and_carry_no_colour():
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["fit", "Lama-3.1-70B", "--on", "H100"], 2, "nearest"),
+        (["fit", "Lamma-3.1-70X", "--on", "H100"], 2, "nearest"),
         (["fit", "Llama-3.1-8B", "--on", "H1000"], 2, "H1000"),
         (["fit", "Llama-3.1-8B", "--on", "H100", "--precision", "fp7"], 2, "use fp8"),
         (["fit", "Llama-3.1-8B", "--on", "H100", "--tp", "3"], 2, "32 attention heads"),

@@ -10,8 +10,10 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.money.market import InstanceShape, Offer
 from gpuplan.domain.plan.candidate import Candidate, Rejection
+from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.domain.scenario.demand import LatencyLimit
 from gpuplan.domain.scenario.terms import Choice
+from gpuplan.pipeline.plan import plan
 from gpuplan.studies.explanation.rejected import nearest_first
 from gpuplan.studies.market.places import is_place_allowed
 from gpuplan.studies.naming import group_ids
@@ -81,3 +83,13 @@ def test_an_impossible_promise_names_the_fleet_that_comes_nearest():
     best = nearest_first(late)[0]
     assert best.gap_ratio == min(r.gap_ratio for r in late)
     assert replace(best, gap_ratio=None).candidate.accelerator == "b200-sxm"
+
+
+def test_people_read_and_type_between_two_requests():
+    """N = X (R + Z): forty users who think for 30 s send no more than 40 / 30 a second."""
+    words = "Llama-3.1-8B for 40 concurrent users, chat, on L40S"
+    asked = PlanRequest(target=words, n_samples=0, today=date(2026, 9, 1))
+    people, always = plan(asked), plan(replace(asked, target=words.replace("users", "requests")))
+    rates = [found.load[0].peak_requests_per_s for found in (people, always)]
+    assert rates[0] <= 40 / 30
+    assert rates[1] > rates[0]

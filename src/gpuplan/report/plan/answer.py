@@ -245,7 +245,7 @@ def _met(is_kept: bool) -> str:
 def _cost_table(plan: ChosenPlan, n_most: int | None) -> Table:
     """Purchases, the dearest first, and their total where there are several."""
     columns = {
-        "purchase option": purchase_option,
+        "purchase": purchase_option,
         "node": lambda line: line.offer,
         ">nodes": lambda line: str(line.n_nodes),
         ">GPUs": lambda line: str(line.n_accelerators_per_node),
