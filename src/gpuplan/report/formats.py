@@ -6,6 +6,7 @@ from gpuplan.units import DAY, GIB, HOUR, KB, KW, MIB, MINUTE, YEAR
 
 BILLION = 1e9
 MILLION = 1e6
+SURE_FRAC = 0.995  # samples are too few to tell more from certainty
 UNUSUAL = {"gaudi2": "Gaudi2", "gaudi3": "Gaudi3", "ada": "Ada"}
 
 
@@ -82,6 +83,11 @@ def signed_usd(amount: float) -> str:
 def percent(share: float) -> str:
     """A share in whole percent."""
     return f"{100 * share:.0f} %"
+
+
+def chance(share: float) -> str:
+    """A probability in whole percent: nothing that is sampled is certain."""
+    return "> 99 %" if share >= SURE_FRAC else percent(share)
 
 
 def plural(n: int, noun: str) -> str:

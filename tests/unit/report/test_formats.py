@@ -5,6 +5,7 @@ import pytest
 from gpuplan.domain.provenance import Estimate
 from gpuplan.report.formats import (
     accelerator_name,
+    chance,
     count,
     frac,
     gib,
@@ -106,6 +107,7 @@ def test_shares_are_percent_with_a_space():
     assert frac(0.1234) == "12.3 %"
     assert percent(0.1234) == "12 %"
     assert percent(1.0) == "100 %"
+    assert (chance(0.994), chance(0.995), chance(1.0)) == ("99 %", "> 99 %", "> 99 %")
 
 
 def test_counts_have_separators_and_nouns_their_number():

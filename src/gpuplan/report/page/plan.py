@@ -11,7 +11,7 @@ from typing import NamedTuple
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, Curve
 from gpuplan.domain.plan.roles import merged
 from gpuplan.domain.sheet import Table
-from gpuplan.report.formats import peak_kw, percent, span, usd
+from gpuplan.report.formats import chance, peak_kw, span, usd
 from gpuplan.report.page import render
 from gpuplan.report.page.charts import (
     COST,
@@ -34,7 +34,6 @@ from gpuplan.report.plan.comparison import (
     row_fleet,
 )
 from gpuplan.report.plan.headline import (
-    chance_words,
     fleet_of,
     goals_of,
     headline,
@@ -135,7 +134,7 @@ def _slo_fact(answer: Answer, plan: ChosenPlan) -> Fact:
     if not plan.slo.is_kept:
         return Fact(what, "violated", "bad")
     odds = answer.uncertainty
-    sure = f"met with {chance_words(odds.kept_frac)} probability" if odds else "met"
+    sure = f"met with {chance(odds.kept_frac)} probability" if odds else "met"
     return Fact(what, sure, "good")
 
 
@@ -157,7 +156,7 @@ def _bars(answer: Answer) -> Iterator[Bar]:
     for row in cheapest_first(answer.decision.comparison, N_BARS):
         odds, run = row.probability_frac, row.evidence.run
         cost = run.total_usd if run else row.usd_per_month or 0.0
-        note = "" if odds is None else f" · {percent(odds)} sure"
+        note = "" if odds is None else f" · {chance(odds)} sure"
         yield Bar(row_fleet(row), cost, note, row.is_chosen)
 
 

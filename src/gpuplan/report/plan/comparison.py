@@ -12,7 +12,7 @@ from gpuplan.domain.plan.answer import Answer, Uncertainty
 from gpuplan.domain.plan.comparison import ComparisonRow, RiskFleet, RunFigures
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.document import assumption_lines, result_sheet
-from gpuplan.report.formats import accelerator_name, count, percent, signed_usd, usd
+from gpuplan.report.formats import accelerator_name, chance, count, percent, signed_usd, usd
 from gpuplan.report.plan.details import calendar_table, growth_table, rejected_table, trade_table
 from gpuplan.report.plan.document import plan_document
 from gpuplan.report.plan.headline import headline, money_unit, slo_name, with_names
@@ -168,7 +168,7 @@ def _latency(name: str, row: ComparisonRow) -> str:
 
 
 def _odds(share: float | None) -> str:
-    return "" if share is None else percent(share)
+    return "" if share is None else chance(share)
 
 
 def _kw(row: ComparisonRow) -> str:
@@ -235,7 +235,7 @@ def _odds_line(fleet: RiskFleet) -> str:
     price = "the plan's own price" if abs(extra) < 0.5 else signed_usd(extra)
     return (
         f"{level} or more: {with_names(fleet.fleet)}, {usd(fleet.usd_per_month)}/month ({price}): "
-        f"{percent(fleet.probability_frac)}"
+        f"{chance(fleet.probability_frac)}"
     )
 
 

@@ -9,13 +9,12 @@ from typing import Any
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedLoad, PlannedPool, PurchaseLine
 from gpuplan.domain.plan.roles import merged
 from gpuplan.domain.provenance import Estimate
-from gpuplan.report.formats import accelerator_name, count, plural, span, usd, usd_range
+from gpuplan.report.formats import accelerator_name, chance, count, plural, span, usd, usd_range
 from gpuplan.units import DAY, MONTH
 
 UNEVEN_FRAC = 0.02  # less is the rounding of months
 FIRM_DAYS = 180  # older prices are never firm
 SHORT_SPAN_S = 300 * DAY  # a run with an end rather than a service
-SURE_FRAC = 0.995  # samples are too few to tell more from certainty
 TASKS = {
     "online_inference": "Serve",
     "batch_inference": "Run batch inference of",
@@ -320,15 +319,10 @@ def verdict(answer: Answer) -> str:
     if share is None:
         none = "no deadline was given" if is_run else "no SLO was given"
         return MET.get(goals, none)
-    chance = chance_words(share)
+    sure = chance(share)
     if is_run and not goals:
-        return f"no deadline was given; the run fits in memory with {chance} probability"
-    return f"{MET.get(goals, LARGE_ENOUGH)} with {chance} probability"
-
-
-def chance_words(share: float) -> str:
-    """A probability as people read it: nothing that is sampled is certain."""
-    return "over 99 %" if share >= SURE_FRAC else f"{100 * share:.0f} %"
+        return f"no deadline was given; the run fits in memory with {sure} probability"
+    return f"{MET.get(goals, LARGE_ENOUGH)} with {sure} probability"
 
 
 def _odds(answer: Answer) -> float | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gpuplan.report.formats import accelerator_name, percent, usd
+from gpuplan.report.formats import accelerator_name, chance, percent, usd
 from gpuplan.units import DAY, KW, MS
 
 Document = Mapping[str, Any]
@@ -87,7 +87,7 @@ def _row(row: Document, names: Sequence[str], limits: Limits, *, is_run: bool) -
     cells = (
         Cell(f"{n:,}" if n else "–", float(n) if n else LAST),
         *figures,
-        Cell("–" if odds is None else percent(odds), -1.0 if odds is None else odds),
+        Cell("–" if odds is None else chance(odds), -1.0 if odds is None else odds),
         Cell("–" if kw is None else f"{kw:,.1f}", LAST if kw is None else kw),
     )
     why = (row.get("note"), row.get("reason"), row.get("relaxation"))
@@ -233,7 +233,7 @@ def figures(document: Document) -> list[tuple[str, str, str]]:
     risk = document.get("risk")
     if risk:
         odds = risk["probability_frac"]
-        found.append(("Probability of meeting all SLOs", percent(odds), ""))
+        found.append(("Probability of meeting all SLOs", chance(odds), ""))
     row = next((row for row in document.get("comparison") or () if row["is_chosen"]), None)
     tokens = row and row.get("usd_per_million_tokens")
     if tokens:

@@ -111,17 +111,16 @@ def _predicted(
     asked: SimulateRequest, replica: ReplicaRequest, requests: Requests
 ) -> PredictRequest:
     """The same deployment as predictions are asked for it."""
+    span = replica.span
     return PredictRequest(
         tp=replica.tp or asked.tp,
         pp=replica.pp,
         dp=replica.dp,
         ep=replica.ep,
         span=ReplicaSpan(
-            cp=replica.span.cp,
+            cp=span.cp,
             # Of a disaggregated replica KV caches alone travel between servers.
-            network_bytes_per_s=None
-            if replica.span.n_prefill
-            else replica.span.network_bytes_per_s,
+            network_bytes_per_s=None if span.n_prefill else span.network_bytes_per_s,
         ),
         n_replicas=asked.n_replicas,
         precision=asked.precision,

@@ -162,6 +162,6 @@ def test_a_plan_without_samples_claims_no_probability():
 
 def test_probability_never_claims_certainty():
     sure = replace(answer().uncertainty, kept_frac=1.0)
-    assert "over 99 % probability" in headline(replace(answer(), uncertainty=sure))
+    assert "> 99 % probability" in headline(replace(answer(), uncertainty=sure))
     half = replace(sure, kept_frac=0.5)
     assert "with 50 % probability" in headline(replace(answer(), uncertainty=half))
