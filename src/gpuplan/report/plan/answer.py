@@ -214,7 +214,8 @@ def _slo_table(plan: ChosenPlan, n_most: int | None) -> Table:
             "",
             limit.name,
             limit.limit,
-            f"{limit.used} ({percent(limit.used_frac)})",
+            # The unit stands beside the target.
+            f"{limit.used.partition('/')[0]} ({percent(limit.used_frac)})",
             "",
             _met(limit.is_kept),
         )
