@@ -131,11 +131,15 @@ def test_rule_is_told_by_some_answer(name):
 def changes():
     for path in ROOMS:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.keyword) and node.arg == "change":
-                for part in ast.walk(node.value):
+            if isinstance(node, ast.Call) and _called(node) in ("assume", "_assume"):
+                for part in ast.walk(node.args[3]) if len(node.args) > 3 else ():
                     text = part.value if isinstance(part, ast.Constant) else None
                     if isinstance(text, str) and "." in text:
                         yield path.name, text
+
+
+def _called(node: ast.Call) -> str:
+    return getattr(node.func, "id", getattr(node.func, "attr", ""))
 
 
 def keys_of(schema, root, prefix=""):
