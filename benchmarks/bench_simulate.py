@@ -102,7 +102,8 @@ def fixed_batches(n: int) -> None:
     policy = BatchPolicy(max_batch=16, max_delay_s=0.5)
     plain = fleet(requests)
     # A fixed batch is drawn up when the one before it has ended.
-    of = replace(plain, limits=replace(plain.limits, admission=Admission()), batching=policy)
+    limits = replace(plain.limits, admission=Admission(), caches_prefixes=False)
+    of = replace(plain, limits=limits, batching=policy)
     speed, _ = requests_per_cpu_s(requests, of, "jump")
     totals = simulate_serving(requests, of).totals
     print(f"static, 16, 1 request/s {100 * totals.busy_s / totals.span_s:17.0f} % {speed:15,.0f}")
