@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from statistics import fmean
 
-from gpuplan.calibration.networks.fit import read_network_rows
+from fits.networks import read_network_rows
+
 from gpuplan.errors import PlannerError
 from gpuplan.studies.measured.inference import TASK_INPUT_TOKENS, find_accelerator_cached
 from gpuplan.studies.measured.names import find_measured_model

@@ -12,17 +12,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from fits import held_out as v
+from fits import links as links_fit
+from fits import networks as other_networks_fit
+from fits import power as power_fit
+from fits import startup
+from fits.held_out import spread_across
 
-from gpuplan.calibration import startup
-from gpuplan.calibration.links import fit as links_fit
-from gpuplan.calibration.networks import fit as other_networks_fit
-from gpuplan.calibration.power import fit as power_fit
-from gpuplan.calibration.residuals import Spread, spread_across, spread_of
+from gpuplan.calibration.residuals import Spread, spread_of
 from gpuplan.calibration.tables import read_constants
 from gpuplan.domain.calibration.constants import FittedConstants
 from gpuplan.domain.hardware.links import Protocol
 from gpuplan.domain.model.other import NetworkKind
-from gpuplan.studies.validation import held_out as v
 
 DATA = Path(__file__).parents[1] / "src/gpuplan/calibration/data"
 MEASURED_LINKS = ("nvlink3", "nvlink4", "nvlink5", "pcie")

@@ -9,12 +9,13 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from fits.training import calibrate, cross_scores, document
+
 from gpuplan.calibration.tables import read_rows
-from gpuplan.calibration.training.constants import FILE, document
+from gpuplan.calibration.training.constants import FILE
 from gpuplan.calibration.training.rows import TABLES, shipped_rows
 from gpuplan.catalog.load import read_catalog
 from gpuplan.csv_rows import read_csv_rows
-from gpuplan.studies.training.calibration import calibrate, cross_scores
 from gpuplan.studies.training.cases import cases_of
 from gpuplan.studies.validation.training import cross_training
 

@@ -3,10 +3,12 @@
 import zlib
 from collections.abc import Callable, Hashable, Mapping
 
-from gpuplan.calibration.networks.fit import NetworkRow, base_name, family_of
+from fits import held_out as v
+from fits.networks import NetworkRow
+
+from gpuplan.calibration.networks.fit import base_name, family_of
 from gpuplan.domain.calibration.validation import MetricErrors
 from gpuplan.domain.model.other import NetworkKind
-from gpuplan.studies.validation import held_out as v
 from gpuplan.studies.validation.inference import stored_cross
 from gpuplan.studies.validation.training import stored_cross_training
 

@@ -17,8 +17,9 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
+from device_classes import device_class  # noqa: E402
+
 from fakes.telemetry import Scene  # noqa: E402
-from gpuplan.diagnose.classes import device_class  # noqa: E402
 from gpuplan.diagnose.features import device_views  # noqa: E402
 from gpuplan.diagnose.phases import PhaseRule, node_phases  # noqa: E402
 from gpuplan.domain.telemetry.diagnosis import DeviceFacts, DiagnoseRequest  # noqa: E402

@@ -25,7 +25,6 @@ GBIT = 1e9 / 8  # bytes
 GFLOP = 1e9  # flop
 TFLOP = 1e12  # flop
 KW = 1e3  # W
-MW = 1e6  # W
 KWH = 3.6e6  # J
 GRAM = 1e-3  # kg
 MM = 1e-3  # m

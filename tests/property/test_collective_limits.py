@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.links import rich_link
-from gpuplan.calibration.links.models import link_of
+from gpuplan.calibration.links import link_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.hardware.links import LinkModel, Protocol
 from gpuplan.performance import collectives as c

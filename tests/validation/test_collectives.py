@@ -4,13 +4,13 @@ import csv
 
 import numpy as np
 import pytest
+from fits import held_out as v
+from fits import links as links_fit
 
-from gpuplan.calibration.links import fit as links_fit
-from gpuplan.calibration.links.models import link_of
+from gpuplan.calibration.links import link_of
 from gpuplan.calibration.tables import read_constants
 from gpuplan.catalog.load import read_catalog
 from gpuplan.performance import collectives as c
-from gpuplan.studies.validation import held_out as v
 from gpuplan.units import GB, GIB
 from shared_data import shared_file
 

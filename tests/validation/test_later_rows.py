@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fits.networks import read_network_rows
 
-from gpuplan.calibration.networks.fit import read_network_rows
 from gpuplan.calibration.training.constants import read_calibration
 from gpuplan.calibration.training.rows import shipped_rows
 from gpuplan.studies.validation.networks import (

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from fits.training import calibrate
 
 from gpuplan.calibration.tables import read_constants, read_rows
 from gpuplan.calibration.training.constants import FILE, read_calibration
@@ -10,7 +11,6 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.csv_rows import read_csv_rows
 from gpuplan.studies.training.calibration import (
     TRAINING,
-    calibrate,
     errors_by_case,
     model_of,
     source_of,

@@ -4,6 +4,8 @@ import zlib
 
 import numpy as np
 import pytest
+from fits import held_out as v
+from fits import networks
 
 from gpuplan.calibration.networks import fit
 from gpuplan.calibration.networks.fit import basis_of
@@ -14,7 +16,6 @@ from gpuplan.calibration.networks.stored import (
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.model.other import NetworkKind
 from gpuplan.performance import other_networks
-from gpuplan.studies.validation import held_out as v
 
 
 def fold(name: str) -> int:
@@ -62,7 +63,7 @@ def test_a_throttled_board_is_slower_than_any_other_says() -> None:
     assert abs(np.median(folds["L40S"])) < 0.15
 
 
-@pytest.mark.parametrize("kind", fit.KINDS)
+@pytest.mark.parametrize("kind", networks.KINDS)
 def test_the_less_is_known_the_wider(kind: NetworkKind) -> None:
     known, new_model, new_board = (_range_ratio(kind, *names) for names in NOVELTY[kind])
     assert known <= new_model <= new_board
@@ -90,7 +91,7 @@ def test_pipelines_on_new_boards() -> None:
 
 
 def test_stored_constants_are_those_of_the_table() -> None:
-    rows = fit.read_network_rows("vision")
+    rows = networks.read_network_rows("vision")
     fitted = v.network_model("vision").fit(rows)
     card = read_catalog().accelerators["rtx-4090"]  # type: ignore[index]
     for model in ("resnet50", "vit_base_patch16_224", "neverheardof"):
@@ -102,7 +103,7 @@ def test_stored_constants_are_those_of_the_table() -> None:
 
 
 def test_columns_equal_scalars() -> None:
-    rows = fit.read_network_rows("denoiser")[::20]
+    rows = networks.read_network_rows("denoiser")[::20]
     model = v.network_model("denoiser")
     fitted = model.fit(rows)
     together = model.errors(rows, fitted)

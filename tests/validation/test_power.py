@@ -5,9 +5,10 @@ import zlib
 
 import numpy as np
 import pytest
+from fits import held_out as v
+from fits import power as power_fit
 
-from gpuplan.calibration.power import fit as power_fit
-from gpuplan.calibration.power.stored import (
+from gpuplan.calibration.power import (
     CAP_CURVES,
     busy_frac,
     cap_estimate,
@@ -20,7 +21,6 @@ from gpuplan.performance import power
 from gpuplan.studies.inference.predict import predict_inference
 from gpuplan.studies.measured.inference import serving_setup
 from gpuplan.studies.power.serving import serving_power
-from gpuplan.studies.validation import held_out as v
 from gpuplan.studies.validation.inference_table import benchmark_of
 from shared_data import shared_file
 from validation.node_power_folds import capped_power_w

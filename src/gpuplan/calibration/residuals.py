@@ -1,6 +1,6 @@
 """Residuals of held-out rows: log errors in, errors by figure and ranges for new rows out."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from math import nan
 from typing import NamedTuple, TypeVar
@@ -15,7 +15,7 @@ Flags = NDArray[np.bool_]
 Row = TypeVar("Row")
 Fitted = TypeVar("Fitted")
 COVERED_FRAC = 0.8
-LEAST_GROUPS, FEW_GROUPS = 2, 20
+LEAST_GROUPS = 2
 
 
 class Spread(NamedTuple):
@@ -107,26 +107,3 @@ def held_out_errors(
         fold: errors(held_out, fit([row for row in rows if key(row) != fold]))
         for fold, held_out in folds.items()
     }
-
-
-def spread_across(folds: Mapping[Hashable, Floats]) -> Spread:
-    """The range of one more fold: of all rows where folds are many, wider where they are few."""
-    errors = np.concatenate(list(folds.values()))
-    if len(folds) >= FEW_GROUPS:
-        return spread_of(errors)
-    return clustered_spread(errors, [fold for fold, rows in folds.items() for _ in rows])
-
-
-def outer_coverage(
-    folds: Mapping[Hashable, Floats],
-    spread: Callable[[Mapping[Hashable, Floats]], Spread] | None = None,
-) -> float:
-    """The share of rows inside a range drawn from the residuals of the other folds only."""
-    drawn = spread or (lambda others: spread_of(np.concatenate(list(others.values()))))
-    if len(folds) < 2:
-        return nan
-    inside = [
-        is_inside(errors, drawn({other: of for other, of in folds.items() if other != fold}))
-        for fold, errors in folds.items()
-    ]
-    return float(np.mean(np.concatenate(inside)))

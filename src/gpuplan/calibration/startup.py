@@ -1,29 +1,15 @@
 """Fitted start-up, in: measured phases; out: seconds per layer, gigabyte and graph, with ranges."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from gpuplan.calibration.tables import read_constants, read_rows
+from gpuplan.calibration.tables import read_constants
 from gpuplan.domain.inference.startup import StartConstants, StartPhases
 from gpuplan.domain.provenance import Estimate
 from gpuplan.units import GB
 
-Floats = NDArray[np.float64]
 # Phases whose cost goes with a unit: layers, gigabytes per stream, layers times graphs.
 READERS = ("page-cache", "local-disk", "network-disk", "object-store")
-PHASES = (
-    "bootstrap",
-    "trace",
-    "compile",
-    "cached-compile",
-    "profile",
-    "capture",
-    "split-capture",
-    *(f"load-{reader}" for reader in READERS),
-)
 REPORTED_PHASES = (
     "image_pull",
     "download",
@@ -35,47 +21,6 @@ REPORTED_PHASES = (
 )
 # Image pulls and downloads depend on registries and neighbours: nothing to fit (Assumption).
 FETCH_RANGE = (0.5, 2.5)
-
-
-class PhaseRow(NamedTuple):
-    """One measured phase of an engine's start."""
-
-    source: str
-    host: str
-    model: str
-    phase: str
-    n_units: float
-    time_s: float
-
-
-def read_phase_rows(phase: str | None = None) -> tuple[PhaseRow, ...]:
-    """The measured phases that the package ships."""
-    return tuple(
-        PhaseRow(
-            source=row["source"],
-            host=row["host"],
-            model=row["model"],
-            phase=row["phase"],
-            n_units=float(row["units"]),
-            time_s=float(row["time_s"]),
-        )
-        for row in read_rows("startup.csv")
-        if phase is None or row["phase"] == phase
-    )
-
-
-def fit_phase(rows: Sequence[PhaseRow]) -> float:
-    """Seconds per unit: the median over hosts of each host's median."""
-    by_host: dict[str, list[float]] = {}
-    for row in rows:
-        by_host.setdefault(row.host, []).append(row.time_s / row.n_units)
-    return float(np.exp(np.median([np.log(np.median(found)) for found in by_host.values()])))
-
-
-def log_errors(rows: Sequence[PhaseRow], seconds_per_unit: float) -> Floats:
-    """The log of predicted over measured of every phase."""
-    logs: Floats = np.log([seconds_per_unit * row.n_units / row.time_s for row in rows])
-    return logs
 
 
 def start_constants() -> StartConstants:
@@ -112,14 +57,6 @@ def start_estimates(phases: StartPhases) -> Mapping[str, Estimate]:
         sources=sources,
     )
     return {**found, "total": total}
-
-
-def phase_group(phase: str) -> str:
-    """The range that a phase belongs to."""
-    if phase.startswith("load-"):
-        return "load"
-    groups = {"trace": "compile", "cached-compile": "compile", "split-capture": "capture"}
-    return groups.get(phase, phase)
 
 
 def _stored() -> Mapping[str, Any]:

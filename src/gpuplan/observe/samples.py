@@ -123,7 +123,6 @@ class KubeParts:
             self._collector.allocation(waits)
 
 
-_HITS, _QUERIES = Word("hits", is_counter=True), Word("queries", is_counter=True)
 _SUMMED = ("requests_per_s", "disk_", "network_", "fabric_", "requests_failed_per_s")
 
 

@@ -9,15 +9,6 @@ PINNED_FRAC = 0.8
 # any generation.
 PAGEABLE_BYTES_PER_S = 6e9
 LAUNCH_S = 10e-6
-LANE_BYTES_PER_S = {3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}  # one direction, after coding
-
-
-def pcie_bytes_per_s(generation: int, n_lanes: int = 16) -> float:
-    """Line rate of one direction."""
-    if generation not in LANE_BYTES_PER_S or n_lanes < 1:
-        found = f"got generation {generation}, {n_lanes} lanes"
-        raise one(InputError, "transfer", "pcie", found, "use generation 3 to 6 and 1 to 16 lanes")
-    return LANE_BYTES_PER_S[generation] * n_lanes
 
 
 def host_copy_time_s(

@@ -3,9 +3,9 @@
 import math
 
 import pytest
+from fits.networks import KINDS
 
 from gpuplan.calibration.inference.store import inference_calibration
-from gpuplan.calibration.networks.fit import KINDS
 from gpuplan.calibration.tables import priors, read_constants, stored_fit
 from gpuplan.domain.calibration.constants import effect_key
 from gpuplan.performance.kernels.regimes import RegimeConstants

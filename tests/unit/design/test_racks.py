@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.machines import BOARD, CIRCUIT, NODE, RACK, SITE
-from gpuplan.calibration.power.stored import CAP_CURVES
+from gpuplan.calibration.power import CAP_CURVES
 from gpuplan.design.facility import checklist, cooling_findings, cooling_load, facility_plan
 from gpuplan.design.power import capped
 from gpuplan.design.racks import (

@@ -11,7 +11,7 @@ import yaml
 
 from fakes.machines import NODE
 from fakes.scenarios import read_scenario_text
-from gpuplan.calibration.links.models import link_of
+from gpuplan.calibration.links import link_of
 from gpuplan.candidates.propose import shares_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.design.fabric import cable_runs, fabric_counts

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from device_classes import device_class
 
-from gpuplan.diagnose.classes import device_class
 from gpuplan.diagnose.features import (
     device_views,
     engine_views,

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from build_scenario_reference import fleet_reference, scenario_reference
 from jsonschema import Draft202012Validator
 
 from gpuplan.inputs.documents.yaml_reader import read_yaml, read_yaml_text
 from gpuplan.inputs.scenario.template import TEMPLATE_KINDS, scenario_template
-from gpuplan.inputs.schema.reference import fleet_reference, scenario_reference, scenario_schema
+from gpuplan.inputs.schema.reference import scenario_schema
 from gpuplan.inputs.schema.scenario import ScenarioSpec
 from unit.inputs.scenarios import CHAT, DELETE, changed
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fakes.links import PLAIN, plain_link, rich_link
-from gpuplan.calibration.links.models import fabric_link, host_bus_of, link_classes, link_of
+from gpuplan.calibration.links import fabric_link, host_bus_of, link_classes, link_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.hardware.devices import Accelerator

@@ -4,10 +4,11 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from fits.networks import KINDS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuplan.calibration.networks.fit import KINDS, basis_of, family_of
+from gpuplan.calibration.networks.fit import basis_of, family_of
 from gpuplan.calibration.networks.stored import (
     benchmark_rate,
     benchmarks,

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuplan.calibration.power.stored import (
+from gpuplan.calibration.power import (
     CAP_CURVES,
     LEAST_BUSY_FRAC,
     busy_frac,
     cap_estimate,
     power_constants,
 )
-from gpuplan.calibration.power.stored import power_estimate as estimate
+from gpuplan.calibration.power import power_estimate as estimate
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.hardware.devices import Accelerator

@@ -9,7 +9,7 @@ from gpuplan.performance import transfer as t
 from gpuplan.units import GBIT, HOUR, MS, TB
 
 PIXELS = 256 * 224 * 224 * 3
-GEN4 = t.pcie_bytes_per_s(4)
+GEN4, GEN5 = 16 * 1.969e9, 16 * 3.938e9  # sixteen lanes, one direction
 
 
 @pytest.mark.parametrize(
@@ -29,16 +29,13 @@ def test_archive_over_ten_gigabits() -> None:
 
 
 def test_pageable_gains_nothing_from_a_newer_bus() -> None:
-    gen5 = t.pcie_bytes_per_s(5)
-    assert t.host_copy_time_s(1e9, gen5, is_pinned=False) == t.host_copy_time_s(
+    assert t.host_copy_time_s(1e9, GEN5, is_pinned=False) == t.host_copy_time_s(
         1e9, GEN4, is_pinned=False
     )
-    assert t.host_copy_time_s(1e9, gen5) < 0.6 * t.host_copy_time_s(1e9, GEN4)
+    assert t.host_copy_time_s(1e9, GEN5) < 0.6 * t.host_copy_time_s(1e9, GEN4)
 
 
 def test_nonsense_is_refused() -> None:
-    with pytest.raises(InputError, match="generation 3 to 6"):
-        t.pcie_bytes_per_s(9)
     with pytest.raises(InputError, match="above 0"):
         t.network_transfer_time_s(1.0, 1.0, efficiency_frac=1.5)
 

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from fakes import models
-from gpuplan.calibration.links.models import link_of
+from gpuplan.calibration.links import link_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.models import find_model
 from gpuplan.catalog.names import find_accelerator

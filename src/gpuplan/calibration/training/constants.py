@@ -14,7 +14,6 @@ from gpuplan.domain.provenance import Tier
 from gpuplan.domain.training.time import TrainingConstants, constants_from
 
 FILE = "llm_training.json"
-VERSION = 1
 # What is new to the fit widens the range: measured by holding accelerators out.
 NEW_FAMILY_WIDENS = 1.35
 ASSUMED_WIDENS = 2.5
@@ -150,28 +149,6 @@ def calibration_from(stored: Mapping[str, Any]) -> TrainingCalibration:
         known_pairs=frozenset(stored["seen"]),
         families=frozenset(stored["families"]),
     )
-
-
-def document(calibration: TrainingCalibration, scores: Mapping[str, Any]) -> dict[str, Any]:
-    """The fit as it is stored: values, priors, rows, sources, residuals."""
-    fitted = calibration.fitted
-    return {
-        "version": VERSION,
-        "what": "LLM training step time",
-        "n_rows": fitted.n_rows,
-        "sources": list(fitted.sources),
-        "priors": {c.name: [c.value, c.log_sd, c.source] for c in fitted.constants},
-        "log_value": _rounded(fitted.log_value),
-        "deviation": {key: _rounded(found) for key, found in sorted(fitted.deviation.items())},
-        "spreads": {key: [round(x, 5) for x in pair] for key, pair in calibration.spreads.items()},
-        "seen": sorted(calibration.known_pairs),
-        "families": sorted(calibration.families),
-        "scores": dict(scores),
-    }
-
-
-def _rounded(values: Mapping[str, float]) -> dict[str, float]:
-    return {name: round(value, 6) for name, value in sorted(values.items())}
 
 
 def known_pairs(pairs: Iterable[tuple[str, str]]) -> frozenset[str]:

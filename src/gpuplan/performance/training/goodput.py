@@ -24,14 +24,6 @@ NO_FAILURE_RATE = "no failure rate is given: give the mean time between failures
 NO_PROGRESS = "failures come faster than work can be saved: nothing is left"
 
 
-def mtbf_s(n_stops: float, *, observed_s: float, n_observed: int, n_accelerators: int) -> float:
-    """Mean time between stops of a job of another size: failures add up over accelerators."""
-    given = {"n_stops": n_stops, "observed_s": observed_s}
-    given |= {"n_observed": n_observed, "n_accelerators": n_accelerators}
-    _positive("mtbf", given)
-    return observed_s / n_stops * n_observed / n_accelerators
-
-
 def young_interval_s(write_s: float, mtbf: float) -> float:
     """Work between two checkpoints that loses least: sqrt(2 d M) [Young1974]."""
     _positive("interval", {"write_s": write_s, "mtbf": mtbf})

@@ -1,6 +1,6 @@
 """Prefill/decode disaggregation, in: a setup and its layout; out: how its KV caches travel."""
 
-from gpuplan.calibration.links.models import fabric_link, link_of
+from gpuplan.calibration.links import fabric_link, link_of
 from gpuplan.candidates.propose import n_in_server
 from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.inference.serving import ServingLayout

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from gpuplan.calibration.links.models import fabric_link, link_of
+from gpuplan.calibration.links import fabric_link, link_of
 from gpuplan.candidates.propose import n_in_server
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.hardware.links import LinkModel

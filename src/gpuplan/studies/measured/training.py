@@ -6,7 +6,7 @@ Blanks are filled by what the software of that row does by default; every fill i
 import re
 from dataclasses import replace
 
-from gpuplan.calibration.links.models import fabric_link, link_of
+from gpuplan.calibration.links import fabric_link, link_of
 from gpuplan.calibration.training.constants import training_labels
 from gpuplan.calibration.training.fabric import fabric_kind, nic_bytes_per_s
 from gpuplan.calibration.training.models import known_model, model_from

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import NamedTuple
 
-from gpuplan.calibration.power.stored import CAP_CURVES, cap_estimate
+from gpuplan.calibration.power import CAP_CURVES, cap_estimate
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.regions import INDUSTRY_PUE_RATIO
 from gpuplan.design.facility import facility_plan

@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import exp, log, sqrt
 
 from gpuplan.calibration.inference.eras import version_pair
-from gpuplan.calibration.power.stored import busy_frac, power_constants, power_estimate
+from gpuplan.calibration.power import busy_frac, power_constants, power_estimate
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.hardware.power import Utilization
 from gpuplan.domain.inference.performance import InferencePrediction, ServingSetup

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gpuplan.calibration.power.stored import power_constants, power_estimate
+from gpuplan.calibration.power import power_constants, power_estimate
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.hardware.power import Utilization
 from gpuplan.domain.provenance import Estimate

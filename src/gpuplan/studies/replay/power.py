@@ -9,12 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuplan.calibration.power.stored import (
-    LEAST_BUSY_FRAC,
-    busy_frac,
-    power_constants,
-    power_estimate,
-)
+from gpuplan.calibration.power import LEAST_BUSY_FRAC, busy_frac, power_constants, power_estimate
 from gpuplan.domain.columns import Floats, Ints, floats
 from gpuplan.domain.hardware.power import Utilization
 from gpuplan.domain.inference.performance import ServingSetup

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from gpuplan.calibration.links.models import fabric_link, link_of
+from gpuplan.calibration.links import fabric_link, link_of
 from gpuplan.catalog.models import find_model
 from gpuplan.design.rules import assumed
 from gpuplan.domain.model.precision import format_named

@@ -1,7 +1,6 @@
 """Fit of the training constants: cases to constants, residuals of held-out cases to ranges."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +16,10 @@ from gpuplan.calibration.residuals import (
     Spread,
     clustered_spread,
     is_inside,
-    score,
     spread_of,
 )
 from gpuplan.calibration.tables import priors
-from gpuplan.calibration.training.constants import TrainingCalibration, known_pairs, with_traits
+from gpuplan.calibration.training.constants import with_traits
 from gpuplan.calibration.training.rows import shipped_rows
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.training.time import constants_from
@@ -103,25 +101,6 @@ def errors_by_case(cases: Sequence[Case], key: Key) -> Floats:
     return np.array([next(folds[key(case)]) for case in cases])
 
 
-def calibrate(cases: Sequence[Case]) -> TrainingCalibration:
-    """Constants from all rows, ranges from rows held out in three ways."""
-    rows = usable(cases)
-    spreads: dict[str, Spread] = {}
-    # Formulas were chosen with these rows in sight, so that folds of configurations flatter: a
-    # known model of a known source gets the residuals of held-out models.
-    regimes: dict[str, Key] = {"known": model_of, "new model": model_of, "new program": source_of}
-    for regime, key in regimes.items():
-        errors = errors_by_case(rows, key)
-        for kind in KINDS:
-            spreads[f"{kind}|{regime}"] = _spread(rows, key, errors, kind=kind)
-    return TrainingCalibration(
-        fitted=TRAINING.fit(rows),
-        spreads=spreads,
-        known_pairs=known_pairs((case.configuration.program, model_of(case)) for case in rows),
-        families=frozenset(case.configuration.accelerator.family for case in rows),
-    )
-
-
 def is_covered(cases: Sequence[Case], key: Key, errors: Floats) -> NDArray[np.bool_]:
     """Whether each case lies in the range that the other folds draw for its kind."""
     folds = np.array([str(key(case)) for case in cases])
@@ -130,12 +109,12 @@ def is_covered(cases: Sequence[Case], key: Key, errors: Floats) -> NDArray[np.bo
     for fold, kind in sorted(set(zip(folds.tolist(), kinds.tolist(), strict=True))):
         chosen = (folds == fold) & (kinds == kind)
         others = [case for case, name in zip(cases, folds, strict=True) if name != fold]
-        spread = _spread(others, key, errors[folds != fold], kind=kind)
+        spread = kind_spread(others, key, errors[folds != fold], kind=kind)
         inside[chosen] = is_inside(errors[chosen], spread)
     return inside
 
 
-def _spread(cases: Sequence[Case], key: Key, errors: Floats, *, kind: str) -> Spread:
+def kind_spread(cases: Sequence[Case], key: Key, errors: Floats, *, kind: str) -> Spread:
     """From this kind alone where it has enough rows, else from all."""
     chosen = np.array([kind_of(case) == kind for case in cases])
     if chosen.sum() < LEAST_ROWS:
@@ -144,35 +123,6 @@ def _spread(cases: Sequence[Case], key: Key, errors: Floats, *, kind: str) -> Sp
         return spread_of(errors[chosen])
     groups = [str(key(case)) for case, is_in in zip(cases, chosen, strict=True) if is_in]
     return clustered_spread(errors[chosen], groups)
-
-
-def cross_scores(cases: Sequence[Case]) -> dict[str, Any]:
-    """Errors of rows held out by source, model and accelerator, source by source."""
-    rows = usable(cases)
-    sources = np.array([source_of(case) for case in rows])
-    errors = {"in the fit": TRAINING.errors(rows, TRAINING.fit(rows))}
-    found: dict[str, Any] = {}
-    keys: dict[str, Key] = {
-        "source": source_of,
-        "model": model_of,
-        "accelerator": accelerator_of,
-        "fold": fold_of,
-    }
-    for name, key in keys.items():
-        column = errors_by_case(rows, key)
-        errors[f"left out by {name}"] = column
-        found[f"coverage left out by {name}"] = float(is_covered(rows, key, column).mean())
-    for name, column in errors.items():
-        found[name] = {"all": _score(column)} | {
-            str(source): _score(column[sources == source]) for source in sorted(set(sources))
-        }
-    return found
-
-
-def _score(errors: Floats) -> list[float]:
-    found = score(errors)
-    figures = (found.median_ape, found.mape, found.p90_ape, found.bias)
-    return [found.n, *(round(figure, 4) for figure in figures)]
 
 
 def _trait_columns(cases: Sequence[Case]) -> dict[str, Floats]:

@@ -13,7 +13,7 @@ from gpuplan.calibration.networks.stored import (
     vision_shape,
     widened,
 )
-from gpuplan.calibration.power.stored import busy_frac, power_constants, power_estimate
+from gpuplan.calibration.power import busy_frac, power_constants, power_estimate
 from gpuplan.calibration.tables import read_rows
 from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.names import find_accelerator

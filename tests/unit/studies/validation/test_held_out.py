@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
+from fits import held_out as v
+from fits import links as links_fit
+from fits import networks as networks_fit
+from fits import power as power_fit
+from fits import startup
 
-from gpuplan.calibration import startup
-from gpuplan.calibration.links import fit as links_fit
-from gpuplan.calibration.links.models import link_of
-from gpuplan.calibration.networks import fit as networks_fit
-from gpuplan.calibration.power import fit as power_fit
+from gpuplan.calibration.links import link_of
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.hardware.devices import AcceleratorId
 from gpuplan.performance import collectives
-from gpuplan.studies.validation import held_out as v
 
 H100 = read_catalog().accelerators[AcceleratorId("h100-sxm")]
 

@@ -7,11 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuplan.calibration.fit import Measurements, balanced_weights, one_per_row
-from gpuplan.calibration.power.stored import (
-    LEAST_BUSY_FRAC,
-    step_busy_frac,
-    waiting_busy_frac,
-)
+from gpuplan.calibration.power import LEAST_BUSY_FRAC, step_busy_frac, waiting_busy_frac
 from gpuplan.calibration.tables import read_rows
 from gpuplan.domain.calibration.constants import Labels
 from gpuplan.domain.hardware.power import PowerConstants, Utilization

@@ -2,22 +2,25 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
+from math import nan
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.calibration import startup
+from fits import links as links_fit
+from fits import networks as networks_fit
+from fits import power as power_fit
+from fits import startup
 from gpuplan.calibration.fit import MeasuredModel
-from gpuplan.calibration.links import fit as links_fit
-from gpuplan.calibration.networks import fit as networks_fit
 from gpuplan.calibration.networks.stored import benchmark_rate
-from gpuplan.calibration.power import fit as power_fit
-from gpuplan.calibration.power.stored import CAP_CURVES
+from gpuplan.calibration.power import CAP_CURVES
 from gpuplan.calibration.residuals import (
+    Spread,
+    clustered_spread,
     held_out_errors,
-    outer_coverage,
+    is_inside,
     score,
-    spread_across,
+    spread_of,
 )
 from gpuplan.calibration.tables import priors, read_rows
 from gpuplan.catalog.load import read_catalog
@@ -38,6 +41,7 @@ from gpuplan.studies.networks.speech import board_figures
 
 Floats = NDArray[np.float64]
 Folds = Mapping[Hashable, Floats]
+FEW_GROUPS = 20
 
 
 def score_folds(folds: Folds, *, are_lots: bool = False) -> MetricErrors:
@@ -156,3 +160,26 @@ def startup_folds(phase: str, key: Callable[[startup.PhaseRow], Hashable]) -> Fo
     if len({key(row) for row in rows}) < 2:
         return {}
     return held_out_errors(rows, key, fit=startup.fit_phase, errors=startup.log_errors)
+
+
+def spread_across(folds: Mapping[Hashable, Floats]) -> Spread:
+    """The range of one more fold: of all rows where folds are many, wider where they are few."""
+    errors = np.concatenate(list(folds.values()))
+    if len(folds) >= FEW_GROUPS:
+        return spread_of(errors)
+    return clustered_spread(errors, [fold for fold, rows in folds.items() for _ in rows])
+
+
+def outer_coverage(
+    folds: Mapping[Hashable, Floats],
+    spread: Callable[[Mapping[Hashable, Floats]], Spread] | None = None,
+) -> float:
+    """The share of rows inside a range drawn from the residuals of the other folds only."""
+    drawn = spread or (lambda others: spread_of(np.concatenate(list(others.values()))))
+    if len(folds) < 2:
+        return nan
+    inside = [
+        is_inside(errors, drawn({other: of for other, of in folds.items() if other != fold}))
+        for fold, errors in folds.items()
+    ]
+    return float(np.mean(np.concatenate(inside)))

@@ -1,1 +1,0 @@
-"""Links: constants of collectives per link class, stored and fitted."""

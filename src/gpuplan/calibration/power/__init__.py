@@ -1,1 +1,0 @@
-"""Power: constants of accelerator draw and of power caps, stored and fitted."""
