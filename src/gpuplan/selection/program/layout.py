@@ -90,13 +90,9 @@ def counted(tab: Tables, lay: Layout, limit: NamedLimit) -> Floats:
     is_pool = np.array([not limit.pools or name in limit.pools for name in names], dtype=float)
     is_paid = [_is_counted_terms(tab, limit, m) for m in range(len(tab.problem.terms))]
     # Choices and existing nodes lie behind the terms: counted from the end, -2 and -1.
-    tail = [float(not limit.purchases), _existing(limit)]
+    tail = [float(not limit.purchases), float(not limit.purchases or "owned" in limit.purchases)]
     is_counted: Floats = is_pool[pool] * np.array([*is_paid, *tail])[terms]
     return is_counted
-
-
-def _existing(limit: NamedLimit) -> float:
-    return float(not limit.purchases or "owned" in limit.purchases)
 
 
 def _is_counted_terms(tab: Tables, limit: NamedLimit, terms: int) -> float:

@@ -63,10 +63,6 @@ def _rate(tab: Tables, kind: Total, *, is_rented: bool = False) -> Floats:
     return energy_j
 
 
-def _in_scenario(orders: Orders, scenario: int) -> Floats:
-    return np.isin(orders.scenario, (-1, scenario)).astype(float)
-
-
 def _service(orders: Orders, weights: Floats) -> Floats:
     """Sum of the weights over each order's periods of service."""
     running = np.concatenate([[0.0], np.cumsum(weights)])
@@ -85,7 +81,7 @@ def _add_orders(
         return
     else:
         amount = _order_usd(tab, kind, scenario=scenario, counted=counted)
-    out[lay.order] += amount * _in_scenario(orders, scenario)
+    out[lay.order] += amount * np.isin(orders.scenario, (-1, scenario)).astype(float)
 
 
 def _order_usd(tab: Tables, kind: Total, *, scenario: int, counted: Floats) -> Floats:

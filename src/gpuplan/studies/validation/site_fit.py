@@ -189,10 +189,6 @@ def own_figures(site: Site) -> list[list[OwnFigure]]:
     ]
 
 
-def _configuration(of: Study, i: int) -> str:
-    return configuration(of.table.labels[i], of.table.setups[i].model.name)
-
-
 def predicted(of: Study, i: int, calibration: InferenceCalibration) -> PredictedRow:
     """One row beside its prediction by this calibration."""
     row = of.table.rows[i]
@@ -226,7 +222,7 @@ def own_misses(
     return [
         [
             OwnMiss(
-                _configuration(of, i),
+                configuration(of.table.labels[i], of.table.setups[i].model.name),
                 metric,
                 log(measured / row.predicted[metric].value),
                 Ranged(of.table.setups[i], never_seen, of.table.labels[i]).half(metric),
