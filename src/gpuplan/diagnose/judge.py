@@ -16,7 +16,7 @@ from gpuplan.diagnose.finding import Finding, seen, together, verdict_of
 from gpuplan.diagnose.gains import with_gains
 from gpuplan.diagnose.over_time import over_time, pool_warnings
 from gpuplan.diagnose.phases import node_phases
-from gpuplan.diagnose.rules.compute import compute_findings
+from gpuplan.diagnose.rules.compute import SERVED, compute_findings
 from gpuplan.diagnose.rules.fleet import fleet_findings, is_small_work
 from gpuplan.diagnose.rules.hardware import hardware_findings
 from gpuplan.diagnose.rules.hosts import network_findings
@@ -56,6 +56,8 @@ AS_USUAL = DiagnoseRequest()
 # Causes by which processors look active while they wait for other devices.
 WAITING = ("network_bound", "communication_heavy", "kernels_or_exchange", "busy_in_name")
 SELDOM = ("dead_counter", "kv_thrash", "slot_limited", "thermal_throttling")
+# Metrics that say what was asked for, or how long it took.
+WORK = (*SERVED, "output_tokens_per_s", "requests_waiting_count", "tpot_mean_s", "pending_count")
 N_HEAT_ROWS, N_HEAT_COLUMNS = 64, 96
 
 
@@ -95,7 +97,9 @@ def diagnose(
         source=telemetry.source,
         use=use and replace(use, packing=packing_of(devices)),
         verdicts=_with_effects(
-            _verdicts(findings, has_only_percent=is_only_percent(telemetry)), gained, service
+            _verdicts(_full_not_limited(findings), quiet=_quiet(telemetry, use, edges)),
+            gained,
+            service,
         ),
         quality=replace(quality, service=service),
         waste=waste_of(devices, n_alike=n_pool if n_pool and is_anonymous else 1),
@@ -109,15 +113,35 @@ def diagnose(
     )
 
 
-def _verdicts(findings: Sequence[Finding], *, has_only_percent: bool) -> tuple[Verdict, ...]:
+def _full_not_limited(findings: Sequence[Finding]) -> list[Finding]:
+    """More slots bring nothing where tensor units are full: the queue before them is overload."""
+    is_full = any(one.cause == "compute_bound" and one.share_frac >= 0.5 for one in findings)
+    return [
+        one._replace(cause="overload") if is_full and one.cause == "slot_limited" else one
+        for one in findings
+    ]
+
+
+def _quiet(telemetry: Telemetry, use: UseFigures | None, edges: BandEdges) -> str:
+    """The cause where no rule fired: green takes demand or latency beside utilization."""
+    if is_only_percent(telemetry):
+        return "not_enough_to_judge"
+    if telemetry.histograms or any(
+        one.metric in WORK and one.is_given.any() for one in telemetry.series
+    ):
+        return "healthy"
+    is_low = use is not None and edges.band(use.mean_frac) == "under-used"
+    return "under_used" if is_low else "demand_unknown"
+
+
+def _verdicts(findings: Sequence[Finding], *, quiet: str) -> tuple[Verdict, ...]:
     """Worst and surest first; what a graver finding explains is left out."""
     # A cause that few devices show explains nothing about the rest.
     causes = {one.cause for one in findings if one.share_frac >= 0.5 or one.cause in SELDOM}
     kept = [one for one in findings if not _is_explained(one, causes)]
     if not kept:
         row = seen("rules that fired", "none", "")
-        cause = "not_enough_to_judge" if has_only_percent else "healthy"
-        kept = [Finding(cause, 0.6, (row,))]
+        kept = [Finding(quiet, 0.6, (row,))]
     verdicts = [verdict_of(finding) for finding in kept]
     return tuple(
         sorted(verdicts, key=lambda one: (SEVERITY.index(one.severity), -one.confidence_frac))

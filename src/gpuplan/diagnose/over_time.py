@@ -52,9 +52,21 @@ def pool_warnings(n_devices: int, edges: BandEdges, times: BandsOverTime) -> Ite
         )
     if times.tail is not None:
         tail = times.tail
+        least = "more than " if tail.use_frac > FULLEST else ""
         yield (
-            f"at {tail.use_frac:.0%} of {n_devices} GPUs work waits {tail.wait_growth_ratio:.1f} "
-            f"times as long as at {tail.calm_frac:.0%}"
+            f"at {tail.use_frac:.0%} of {n_devices} GPU{'s' * (n_devices > 1)} work waits {least}"
+            f"{tail.wait_growth_ratio:.1f} times as long as at {tail.calm_frac:.0%}"
+        )
+    begin_s = times.minutes[0].at_s if times.minutes else 0.0
+    full = (
+        [one for one in times.episodes if one.band == "overload"] if len(times.episodes) > 1 else []
+    )
+    if full:
+        longest = max(full, key=lambda one: one.end_s - one.begin_s)
+        minutes = [round((at_s - begin_s) / MINUTE_S) for at_s in (longest.begin_s, longest.end_s)]
+        yield (
+            f"overload {len(full)} time{'s' * (len(full) > 1)}, "
+            f"longest from minute {minutes[0]:,} to {minutes[1]:,}"
         )
 
 
@@ -119,7 +131,7 @@ def _full_frac(
 
 def _tail(n_devices: int, mean_frac: float, edges: BandEdges) -> PoolTail | None:
     """Growth of the mean wait of an M/M/n queue [Erlang1917]; the tail grows with it."""
-    if mean_frac <= edges.hot_frac:
+    if mean_frac <= max(edges.hot_frac, CALM):
         return None
     use = min(mean_frac, FULLEST)
     return PoolTail(

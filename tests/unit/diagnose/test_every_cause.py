@@ -83,7 +83,13 @@ WHOLE = SCENES | {
 LEVELS = {
     "hot": [94] * 30, "flapping": [94, 96] * 30, "not_enough_to_judge": [80] * 30,
 }  # fmt: skip
-ELSEWHERE = {"fragmented", "pool_quota", "healthy", *LEVELS}  # lists and tables, below
+ELSEWHERE = {
+    "fragmented",
+    "pool_quota",
+    "healthy",
+    "demand_unknown",
+    *LEVELS,
+}  # lists and tables, below
 
 
 @pytest.mark.parametrize("generation", [0, 1], ids=["percent", "ratio"])
@@ -126,9 +132,42 @@ def test_pools_at_their_limit_while_all_have_room():
     assert "pool_quota" in [verdict.cause for verdict in found.verdicts]
 
 
-def test_a_quiet_mixed_device_is_healthy():
-    scene = Scene().device(gpu_util=0.85, sm=0.64, tensor=0.19, dram=0.32, power_w=546.0, link=9e9)
-    assert causes(scene) == ["healthy"]
+def test_green_takes_demand_or_latency_beside_counters():
+    quiet = {"sm": 0.64, "tensor": 0.19, "dram": 0.32, "power_w": 546.0, "link": 9e9}
+    assert causes(Scene().device(gpu_util=0.85, **quiet)) == ["demand_unknown"]
+    assert causes(Scene().device(gpu_util=0.5, **quiet)) == ["under_used"]
+    served = Scene().device(gpu_util=0.85, **quiet).exact("vllm:num_requests_waiting", 0.0)
+    assert causes(served) == ["healthy"]
+
+
+@pytest.mark.parametrize(("tensor", "cause"), [(0.55, "overload"), (0.1, "slot_limited")])
+def test_a_queue_before_full_tensor_units_is_overload_and_not_short_of_slots(tensor, cause):
+    scene = Scene().exact("vllm:num_requests_running", 128.0)
+    scene.exact("vllm:num_requests_waiting", np.linspace(0, 900, N))
+    scene.device(gpu_util=0.97, sm=0.9, tensor=tensor, dram=0.5, power_w=600.0)
+    found = causes(scene)
+    assert cause in found
+    assert len({"overload", "slot_limited"} & set(found)) == 1
+
+
+def test_a_bus_at_what_pinned_copies_reach_is_full():
+    """24 of the 31.5 GB/s of PCIe Gen4 x16: no copy gets more than about 25."""
+    board = {"model": "NVIDIA A100 80GB PCIe", "gpu_util": 0.5, "sm": 0.3, "power_w": 200.0}
+    assert "pcie_bound" in causes(Scene().device(pcie=24e9, **board))
+    assert "pcie_bound" not in causes(Scene().device(pcie=12e9, **board))
+
+
+def test_stretches_of_overload_and_waits_without_end_are_told():
+    def warnings(levels):
+        rows = "".join(f"{minute},{value}\n" for minute, value in enumerate(levels))
+        read = read_text("minute,GPU utilization (%)\n" + rows, source="t")
+        return " ".join(diagnose(read, DiagnoseRequest()).use.warnings)
+
+    assert "overload 1 time, longest from minute 20 to 30" in warnings(
+        [85] * 20 + [98] * 10 + [85] * 9
+    )
+    assert "more than" in warnings([100] * 30)
+    assert "times as long" not in warnings([80] * 30)
 
 
 def test_every_cause_is_tested():

@@ -117,7 +117,7 @@ def test_idle_time_is_counted_and_owned():
     ("name", "cause"),
     [
         ("b1_telemetry", "idle_allocated"),
-        ("t2_telemetry", "healthy"),
+        ("t2_telemetry", "demand_unknown"),
         ("t3_telemetry", "compute_bound"),
         ("t13_node0_telemetry", "communication_heavy"),
     ],

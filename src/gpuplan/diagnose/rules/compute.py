@@ -24,6 +24,7 @@ POWER_IDLE = 0.25
 DRAM_FULL = 0.60
 LINK_HEAVY = 25e9  # a device so busy on its links exchanges much of the time
 CPU_FULL = 0.85
+PCIE_SHARE = 0.64  # of the line, of which even copies from pinned memory reach only 0.8
 IOWAIT = 0.15
 GAPS = 0.30  # spread of utilization that stop-and-go shows
 FINE_S = 10.0
@@ -52,8 +53,8 @@ def _device(device: DeviceView, hosts: Hosts) -> Finding | None:
     if line is not None and line[0] >= LINE_SHARE and (tensor is None or tensor < TENSOR_FULL):
         return _network(device, util, line)
     pcie = _pcie_share(device)
-    if pcie is not None and pcie >= LINE_SHARE and (device.get("sm_active_frac") or util) < SM_LOW:
-        row = seen("PCIe", f"{percent(pcie)} of its rate", f"below {percent(LINE_SHARE)}")
+    if pcie is not None and pcie >= PCIE_SHARE and (device.get("sm_active_frac") or util) < SM_LOW:
+        row = seen("PCIe", f"{percent(pcie)} of its rate", f"below {percent(PCIE_SHARE)}")
         return Finding("pcie_bound", 0.85, (row, *_layers(device)), (device.name,))
     feeding = _feeding(device, util, hosts, node)
     if feeding is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.telemetry.diagnosis import Diagnosis, Evidence, UseFigures, Verdict
-from gpuplan.domain.telemetry.figures import BandsOverTime, ServiceFigures
+from gpuplan.domain.telemetry.figures import BandsOverTime, Packing, ServiceFigures
 from gpuplan.errors import Problem
 from gpuplan.report.document import Document, pick, pick_each, result_sheet
 from gpuplan.report.table import table
@@ -116,6 +116,18 @@ def _tables(found: Diagnosis) -> Iterator[Table]:
     yield table("Paid and lost", found.waste, waste)
     yield table("By team", found.teams, teams)
     yield _reclaim_table(found)
+    yield _packing_table(found.use.packing if found.use else None)
+
+
+def _packing_table(packing: Packing | None) -> Table:
+    columns = {
+        "GPU": lambda p: p.accelerator,
+        "MIG profile": lambda p: p.profile,
+        ">GPUs now": lambda p: str(p.n_before),
+        ">GPUs packed": lambda p: str(p.n_after),
+        ">saved ($/month)": lambda p: _usd(p.usd_per_month),
+    }
+    return table("Small work packed onto MIG slices", [packing] if packing else [], columns)
 
 
 def _verdict_table(found: Diagnosis) -> Table:
