@@ -146,6 +146,9 @@ class PlanOptions(NamedTuple):
     check: bool = option(
         OUTPUT, "Exit with code 4 when a limit is violated.", "--check", default=False
     )
+    force: bool = option(
+        OUTPUT, "Exit with code 0 although a training run is past the knee.", default=False
+    )
     html: Path | None = option(OUTPUT, "HTML report to write, e.g. plan.html.", "--html")
     verbose: bool = option(
         OUTPUT, "Print every table and assumption of the plan.", "--verbose", "-v", default=False
@@ -187,6 +190,7 @@ OF_THE_RUN = {
     "replay",
     "seed",
     "check",
+    "force",
     "out",
     "save",
     "html",
@@ -327,7 +331,7 @@ def _plan(request: "PlanRequest", options: PlanOptions) -> None:
         (html, lambda: api.plan_page(answer), ""),
     ]
     deliver(sheet.with_details() if options.verbose else sheet, form, files)
-    api.refuse(answer, is_check=request.is_check)
+    api.refuse(answer, is_check=request.is_check, is_forced=options.force)
 
 
 def _compare(request: "PlanRequest", changes: tuple[str, ...], form: Form) -> None:

@@ -127,3 +127,20 @@ def a_fleet_past_its_knee_is_blocked_unless_forced(ask: Ask) -> None:
     assert ask().code == 4
     assert ask(SLOW + " --devices 8,64 --force").code == 0
     assert ask(FAST + " --devices 8,64").code == 0
+
+
+HURRIED = "plan examples/scaling.yaml --samples 0 --set policy.accelerators.allowed=[H100]"
+HURRIED += " --set workloads[0].training.deadline_days=0.04"
+
+
+@check("R60", HURRIED)
+def a_plan_past_its_knee_is_blocked_unless_forced(ask: Ask) -> None:
+    """100 Gbit/s a server: four servers are hardly faster than one, whatever MFU is claimed."""
+    assert ask().code == 4
+    assert "past the knee" in ask().err
+    assert ask(HURRIED + " --force").code == 0
+    alone = ask(SLOW + " --devices 32")  # one number asks for its place on the curve, too
+    assert alone.code == 4
+    unhurried = ask.document("plan examples/scaling.yaml --samples 0")
+    chosen = next(row for row in unhurried["comparison"] if row["is_chosen"])
+    assert chosen["n_accelerators"] == 8

@@ -14,6 +14,7 @@ class RunFigures:
     total_usd: float  # of the whole run
     mfu_frac: float | None  # None: no training run
     fit_probability_frac: float | None = None  # in memory; None: no training run
+    is_past_knee: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -223,6 +223,7 @@ class TrainingFigures:
 
     mfu_frac: float  # with attention
     fit_probability_frac: float
+    is_past_knee: bool = False  # more accelerators than bring half of what they could
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -216,7 +216,7 @@ def _curve_table(curve: ScaleCurve) -> Table:
         ">efficiency": lambda p: percent(p.efficiency_frac),
         "": lambda p: (
             "█" * round(BAR * p.efficiency_frac)
-            + (" ← knee" if p.n_accelerators == curve.knee else "")
+            + (" ← knee" if curve.is_past_knee and p.n_accelerators == curve.knee else "")
         ),
         "cause of the loss": lambda p: p.cause,
         ">$/h per %": _usd,

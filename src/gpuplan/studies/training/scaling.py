@@ -82,7 +82,13 @@ def _counts(request: ScaleRequest) -> list[int]:
     problems += [*_tensor_problems(request), *_fabric_problems(request.links)]
     if problems:
         raise InputError("scale", problems)
-    return sorted(set(request.counts))
+    # Efficiency is against one server: a curve that begins beyond it would call any loss normal.
+    return sorted({*request.counts, min(*request.counts, _server(request))})
+
+
+def _server(request: ScaleRequest) -> int:
+    """The accelerators of one server, or of one tensor-parallel group where that is larger."""
+    return max(request.links.n_node, request.layout.tp)
 
 
 def _tensor_problems(request: ScaleRequest) -> list[Problem]:

@@ -20,7 +20,7 @@ from gpuplan.studies.market.ranks import RentedServer
 from gpuplan.studies.power.node_draw import slowdown_of
 from gpuplan.studies.power.training import training_power
 from gpuplan.studies.sizing.task import estimate_of
-from gpuplan.studies.sizing.training.counts import CountSearch, RunCount
+from gpuplan.studies.sizing.training.counts import WORTH_FRAC, CountSearch, RunCount
 from gpuplan.studies.sizing.training.job import Job, stops_of
 from gpuplan.studies.sizing.training.remarks import run_remarks
 from gpuplan.studies.training.interruptions import Interruptions
@@ -116,14 +116,14 @@ class RunSizer:
         """
         if self.server.is_own and self.server.n_most:
             found = counts.at(counts.n_most) or counts.first()
-            while found is not None and counts.is_past_knee(found):
+            while found is not None and self._is_past_knee(counts, found):
                 found = counts.at(counts.half(found))
             return found
         found = counts.first()
         if found is None or found.wall_s > PATIENCE_S:
             larger = found and counts.fewest(PATIENCE_S)
             found = larger or counts.fastest
-            while found is not None and counts.is_past_knee(found):
+            while found is not None and self._is_past_knee(counts, found):
                 found = counts.at(counts.half(found))
             return found
         return found
@@ -219,6 +219,7 @@ class RunSizer:
             training=TrainingFigures(
                 mfu_frac=self.given.mid if self.given is not None else step.mfu_frac,
                 fit_probability_frac=predicted.fit.fit_probability_frac,
+                is_past_knee=self._is_past_knee(counts, found),
             ),
             remarks=(
                 *run_remarks(self, predicted, lost),
@@ -283,14 +284,28 @@ class RunSizer:
                 f"times as long ({slow.low:.2f} … {slow.high:.2f}); predict-training knows no cap"
             )
 
-    def _knee(self, counts: CountSearch, found: RunCount) -> Iterator[str]:
-        if not counts.is_past_knee(found):
-            return
-        gain = (counts.speedup_of_last_doubling(found) or 1.0) - 1.0
-        yield (
-            f"past the knee: the last doubling brings {gain:.0%} of what it could, and only the "
-            "deadline needs it"
+    def _efficiency_frac(self, counts: CountSearch, found: RunCount) -> float:
+        """Predicted speed of each accelerator over its speed on the fewest that hold the run."""
+        first = counts.first()
+        alone_s = (
+            first.trial.s_per_sample * first.n if first else found.trial.s_per_sample * found.n
         )
+        return alone_s / (found.trial.s_per_sample * found.n)
+
+    def _is_past_knee(self, counts: CountSearch, found: RunCount) -> bool:
+        """By the last doubling; and by all of them, also where a given MFU hides the network."""
+        is_late = counts.is_past_knee(found)
+        return is_late or self._efficiency_frac(counts, found) < WORTH_FRAC
+
+    def _knee(self, counts: CountSearch, found: RunCount) -> Iterator[str]:
+        if counts.is_past_knee(found):
+            gain = (counts.speedup_of_last_doubling(found) or 1.0) - 1.0
+            why = f"the last doubling brings {gain:.0%} of what it could"
+        elif (efficiency := self._efficiency_frac(counts, found)) < WORTH_FRAC:
+            why = f"each accelerator does {efficiency:.0%} of what it does on the fewest"
+        else:
+            return
+        yield f"past the knee: {why}, and only the deadline needs it"
 
     def _rejected(self, candidate: Candidate, counts: CountSearch) -> Rejection:
         fastest, deadline_s = counts.fastest, self.job.work.deadline_s
