@@ -18,18 +18,31 @@ IMAGENET = 1_281_167.0  # training images of ILSVRC 2012 [Russakovsky2015]
 IMAGENET_EPOCHS = 90.0  # of the usual recipe for ResNet-50 [Goyal2017]
 PEOPLE = (
     r"(?:users?|people|persons?|engineers|developers|devs|employees|customers|clients|students"
-    r"|seats|analysts|colleagues|researchers|staff|members|dau|mau)"
+    r"|seats|analysts|colleagues|researchers|staff|members|dau|mau|lawyers|attorneys|players|gamers"
+    r"|doctors|physicians|clinicians|nurses|patients|teachers|pupils|professors|scientists|postdocs"
+    r"|programmers|coders|workers|consultants|accountants|bankers|traders|advisors|advisers|writers"
+    r"|journalists|editors|designers|managers|officers|subscribers|visitors|shoppers|citizens|residents"
+    r"|tenants|guests|readers|learners|professionals|operators|technicians|underwriters|recruiters"
+    r"|salespeople|reps|participants|testers|admins"
+    r"|(?:support|service|call[\s-]cent(?:er|re)|human|sales|insurance|travel|estate)\s+agents)"
 )
 REQUESTS = (
-    r"(?:requests?|reqs?|queries|query|calls?(?!-)|prompts?|messages?|completions?|chats|turns)"
+    r"(?:requests?|reqs?|queries|query|calls?(?!-)|prompts?|messages?|completions?|chats|turns"
+    r"|questions?)"
 )
 DOCS = (
     r"(?:docs?|documents?|texts?|pages?|articles?|e-?mails?|tickets?|records?|reviews?|pdfs?|files?"
     r"|chunks?|passages?|items?|embeddings?|papers?|reports?|posts?|comments?|abstracts?|sentences?"
-    r"|products?|transcripts?|contracts?|pairs|tweets?|webpages?|web\s*pages?|filings?|claims?|resumes?|cvs)"
+    r"|products?|candidates?|transcripts?|contracts?|pairs|tweets?|webpages?|web\s*pages?|filings?|claims?|resumes?|cvs)"
 )
-IMAGES = r"(?:images?|pictures?|photos?|pics|imgs?|clips?|videos?)"
-AUDIO = r"(?:of\s+)?(?:audio|speech|recordings?|podcasts?|voice|sound|calls|meetings|video)"
+IMAGES = r"(?:images?|pictures?|photos?|pics|imgs?|clips?|videos?|frames?|scans?)"
+AUDIO = (
+    r"(?:of\s+)?(?:(?:call|phone|customer|recorded|meeting|podcast|support|call[\s-]cent(?:er|re)|voice|audio"
+    r"|lecture|court|medical|radio|tv|raw|archived?|video|spoken|sales|telephone|the|our)\s+)*"
+    r"(?:audio|speech|recordings?|podcasts?|voice|sound|calls|meetings|videos?|footage|conversations"
+    r"|lectures|interviews|webinars|hearings|broadcasts?)\b"
+)
+TOKENS_PER_WORD, BYTES_PER_TOKEN = 4 / 3, 4.0  # of English text
 AUDIO_UNITS = {"h": HOUR, "m": 60.0, "s": 1.0}
 UNITS = {"request": REQUESTS, "doc": DOCS, "image": IMAGES}
 OF_ONE = (
@@ -73,9 +86,26 @@ def _audio_rate(phrase: Phrase) -> Facts:
     return _rated("audio_s", _audio_s(phrase) / period, period)
 
 
-def _amount(phrase: Phrase) -> Facts:
+def counted(phrase: Phrase) -> Facts:
+    """An amount of pieces or tokens."""
     unit = "written" if phrase.get("writes") else _unit(phrase)  # tokens of outputs, or of inputs
     return {f"amount.{unit}": phrase.number()}
+
+
+def _words(phrase: Phrase) -> Facts:
+    """Words of a text, as tokens."""
+    tokens = phrase.number() * TOKENS_PER_WORD
+    told = {"tokens_per_word": TOKENS_PER_WORD}
+    if not (phrase.get("per") or phrase.get("adverb")):
+        return {"amount.token": tokens, **told}
+    period = phrase.period_s()
+    return {**_rated("token", tokens / period, period), **told}
+
+
+def _bytes(phrase: Phrase) -> Facts:
+    """Text by its size on disk, as tokens."""
+    size = phrase.number() * 1e3 ** (1 + "kmgtp".index(phrase.get("bytes")))
+    return {"amount.token": size / BYTES_PER_TOKEN, "bytes_per_token": BYTES_PER_TOKEN}
 
 
 def _rollouts(phrase: Phrase) -> Facts:
@@ -98,43 +128,21 @@ def _of_user(phrase: Phrase) -> Facts:
     return {"requests_per_user_per_day": phrase.number() * DAY / period}
 
 
-def _lengths(phrase: Phrase) -> Facts:
-    return {
-        "request.input_tokens": phrase.number("n"),
-        "request.output_tokens": phrase.number("m"),
-    }
-
-
-def _size(phrase: Phrase) -> Facts:
-    return {
-        "request.image_width_px": int(phrase.get("width")),
-        "request.image_height_px": int(phrase.get("height") or phrase.get("width")),
-    }
+def _daily_of_user(phrase: Phrase) -> Facts:
+    """Daily users × messages."""
+    return {"requests_per_user_per_day": phrase.number()}
 
 
 _PIECES = "|".join(f"(?P<{name}>{pattern})" for name, pattern in UNITS.items())
 _TOKEN = r"(?P<token>(?:output\s+|generated\s+|decode\s+|out\s+)?tok(?:en)?s?)"
 _HOURS = r"(?P<hours>hours?|hrs?|h|minutes?|mins?|seconds?|secs?|s)"
-_IS = r"\s*(?:length|len|size)?\s*(?:of|=|:|is|~|≈|about|around)?\s*"
-_IN = r"(?:in(?:puts?)?|prompts?|isl|prefill)"
-_OUT = r"(?:out(?:puts?)?|answers?|responses?|completions?|osl|decode|generated|generation)"
-_LONG_IN = r"(?:inputs?|prompts?|isl|prefill)"
-_LONG_OUT = r"(?:outputs?|answers?|responses?|completions?|osl|decode)"
-_END = r"(?:[\s-]*tok(?:en)?s?\b|(?!\s*[\w%/]))"
-_ABOUT = r"(?:about\s+|around\s+|roughly\s+|some\s+|~\s*|up\s+to\s+)?"
-_PERSON = r"(?:active\s+)?(?:user|person|seat|head|employee|developer|engineer|customer|of\s+them)"
-_OF_USE = r"chat(?:bot)?|rag|coding|code|support|search|agentic|reasoning"
-_TOK = r"(?:[\s-]*tok(?:en)?s?)?"
-
-
-# "documents of 500 tokens": what stands before stays for the rule that counts it.
-_PLURALS = (
-    "docs documents pages texts articles emails tickets records chunks passages items samples"
-    " examples rows instructions conversations requests prompts queries pairs sequences papers"
-    " reports posts comments reviews messages sentences contracts transcripts pdfs PDFs tweets"
-    " each day hour minute second week month night daily nightly hourly /s /day /h users sessions"
+ABOUT = r"(?:about\s+|around\s+|roughly\s+|some\s+|~\s*|up\s+to\s+)?"
+_PERSON = (
+    r"(?:active\s+)?(?:person|seat|head|of\s+them"
+    r"|(?!server|cluster|container)[a-z]+(?:er|or|ist|ian|dent|tient|ee|rse))"
 )
-_OF_PIECES = "|".join(rf"(?<={word} )" for word in _PLURALS.split())
+_OF_USE = r"chat(?:bot)?|rag|coding|code|support|search|agentic|reasoning"
+TOK = r"(?:[\s-]*tok(?:en)?s?)?"
 
 
 def _day_and_night(phrase: Phrase) -> Facts:
@@ -144,9 +152,32 @@ def _day_and_night(phrase: Phrase) -> Facts:
     return {"night_frac": share, **_rated(_unit(phrase), phrase.number() / period, period)}
 
 
+def _peak_and_mean(phrase: Phrase) -> Facts:
+    """The rate of the peak, and how many times the mean it is."""
+    period = phrase.period_s()
+    ratio = round(max(1.0, phrase.number() / max(phrase.number("m"), 1e-9)), 6)
+    return {"demand.peak_to_mean": ratio, **_rated(_unit(phrase), phrase.number() / period, period)}
+
+
 HOURS = (
+    means(
+        rf"\bhow\s+many\s+(?:\w+\s+)??(?:{PEOPLE}|{REQUESTS}|tokens?)\b|\bwhat\s+(?:load|throughput|rate)\b"
+        rf"|\b(?:as\s+many|max(?:imum)?(?:\s+(?:number|amount)\s+of)?)\s+(?:{PEOPLE}|{REQUESTS})\b"
+        r"(?:\s+as\s+possible)?",
+        capacity=True,
+    ),
     Rule(
-        rf"{{n}}\s*{KIND_OF}(?:(?:{_PIECES})\s*)?{{per}}\s*(?:by|during\s+the|in\s+the|at)\s+day(?:time)?"
+        r"(?P<kept>\b(?:we|i)\s+(?:only\s+|just\s+)?have\s+){t}(?:\s+(?:of\s+)?time)?(?:\s*(?:,|and|plus))?",
+        lambda p: {"deadline_s": p.seconds()},
+    ),
+    Rule(
+        rf"{{n}}\s*{KIND_OF}(?:(?:{_PIECES})\s*)?{{per}}\s*(?:at\s+(?:the\s+)?)?peak\s*(?:,|;|/|and|but|with)*\s*"
+        rf"{{m}}\s*(?:{REQUESTS}\s*)?(?:(?:/|per|an?)\s*(?:s|second|h|hour|min|minute|day)\s*)?"
+        r"(?:on\s+)?(?:average|mean|avg)\b",
+        _peak_and_mean,
+    ),
+    Rule(
+        rf"{{n}}\s*{KIND_OF}(?:(?:{_PIECES})\s*)?{{per}}\s*(?:by|during\s+the|in\s+the|at)\s+(?:day(?:time)?|noon|midday|(?:the\s+)?peak)"
         rf"\s*(?:,|;|and|but)*\s*{{m}}(?:\s*{REQUESTS}?\s*(?:/|per|an?)?\s*(?:s|second|h|hour|min|minute)?)"
         r"\s+(?:by|at|during\s+the|in\s+the)\s+night\b",
         _day_and_night,
@@ -161,79 +192,12 @@ HOURS = (
     ),
 )
 
-LENGTHS = (
-    Rule(
-        r"{n}[\s-]*(?P<token>tok(?:en)?s?)\s+(?:of\s+)?(?:training\s+|text\s+)?(?:dataset|corpus|data)\b",
-        _amount,
-    ),
-    Rule(
-        rf"{{n}}{_TOK}[\s-]*{_IN}{_TOK}\s*(?:/|,|and|\+|-|→|->)?\s*{{m}}{_TOK}[\s-]*{_OUT}{_TOK}\b",
-        _lengths,
-    ),
-    Rule(
-        rf"\b{_LONG_IN}{_TOK}{_IS}{{n}}{_TOK}\s*(?:/|,|;|and)?\s*{_LONG_OUT}{_TOK}{_IS}{{m}}{_TOK}(?![\w%/])",
-        _lengths,
-    ),
-    Rule(r"{n}\s*(?:/|→|->)\s*{m}(?:\s*tok(?:en)?s?)?(?![\w/])", _lengths),
-    Rule(r"{n}\s*tok(?:en)?s?\s*(?:to|into|down\s+to)\s*{m}\s*tok(?:en)?s?\b", _lengths),
-    states(
-        rf"(?:{_OF_PIECES})of\s+(?:about\s+|around\s+|~\s*|up\s+to\s+)?{{n}}[\s-]*tok(?:en)?s?\b"
-        r"(?:\s+each)?",
-        "request.input_tokens",
-    ),
-    states(
-        r"\bmax(?:imum|\.)?\s+context(?:\s+(?:length|window))?(?:\s+of)?\s*{n}(?:\s*tokens?)?\b",
-        "max_context_tokens",
-    ),
-    states(r"{n}[\s-]*(?:tokens?\s+)?max(?:imum)?\s+context\b", "max_context_tokens"),
-    states(rf"{{n}}{_TOK}\s*(?:of\s+)?(?:context|ctx)(?:\s+(?:window|length|each))?\b", "context"),
-    states(rf"\b(?:context|ctx)(?:\s+window)?{_IS}{{n}}{_TOK}(?![\w%])", "context"),
-    states(r"\bseq(?:uence)?(?:\s*len(?:gth)?)?(?:\s+of|=|:)?\s*{n}\b", "training.sequence_tokens"),
-    states(r"{n}[\s-]*(?:token\s+)?sequences?(?:\s+length)?\b", "training.sequence_tokens"),
-    states(rf"{{n}}[\s-]*tok(?:en)?s?[\s-]*{_LONG_OUT}\b(?!\s*/)", "request.output_tokens"),
-    states(rf"{{n}}[\s-]*tok(?:en)?s?[\s-]*{_LONG_IN}\b", "request.input_tokens"),
-    states(rf"{{n}}{_TOK}\s*out\b(?!\s+of)", "request.output_tokens"),
-    states(rf"\b{_LONG_OUT}{_TOK}{_IS}{{n}}{_END}", "request.output_tokens"),
-    states(rf"\b{_LONG_IN}{_TOK}{_IS}{{n}}{_END}", "request.input_tokens"),
-    states(rf"{{n}}\s*tok(?:en)?s?\s*{OF_ONE}", "request.input_tokens"),
-    states(r"{n}[\s-]+tok(?:en)?(?=\s+[a-z]+)(?!\s+(?:of|in|out|per|a)\b)", "request.input_tokens"),
-    states(
-        r"{n}\s*%\s*(?:of\s+\w+\s+)?(?:prefix|prompt|kv|cache[d]?)(?:[\s-]*cache[d]?)?"
-        r"(?:[\s-]*(?:hits?|reuse|cached))?(?:[\s-]*rate)?\b",
-        "request.prefix_hit_frac",
-        0.01,
-    ),
-    states(
-        r"\b(?:prefix[\s-]*)?cache[\s-]*hit(?:[\s-]*rate)?(?:\s+of|=|:)?\s*{n}\s*%",
-        "request.prefix_hit_frac",
-        0.01,
-    ),
-    states(r"{n}\s*(?:turns|rounds)(?:\s+(?:each|per\s+\w+))?\b(?!\s*/)", "request.turns"),
-    Rule(
-        r"\bthink(?:ing)?\s+(?:for\s+|about\s+)?{t}(?:\s+between(?:\s+\w+)?)?",
-        lambda p: {"think": p.seconds()},
-    ),
-    Rule(r"{t}\s*(?:of\s+)?think(?:ing)?(?:\s+time)?\b", lambda p: {"think": p.seconds()}),
-    Rule(r"\bthink(?:ing)?\s+time(?:\s+of|:|=)?\s*{t}", lambda p: {"think": p.seconds()}),
-    Rule(
-        r"\btools?(?:[\s-]*(?:calls?|use|times?|execution|latency))?(?:\s+(?:takes?|lasts?|of|runs?"
-        r"|for|about|around|is|needs?|=|:))*\s*{t}(?:\s+each)?",
-        lambda p: {"think": p.seconds()},
-    ),
-    Rule(
-        r"(?<![\w.])(?P<width>\d{3,4})\s*[x×*]\s*(?P<height>\d{3,4})(?:\s*px|\s*pixels)?\b", _size
-    ),
-    Rule(r"(?<![\w.])(?P<width>\d{3,4})\s*(?:px|pixels?)\b", _size),
-    states(r"{n}\s*(?:denoising|diffusion|inference|sampling|euler)?\s*steps\b", "request.steps"),
-    states(r"{n}\s*frames\b(?!\s*/)", "request.frames"),
-    Rule(
-        r"{t}[\s-]*(?:(?:audio\s+)?(?:clips|segments|utterances|snippets)|(?:long\s+)?calls)\b"
-        r"(?:\s+each)?(?!\s*(?:/|per))",
-        lambda p: {"request.audio_s": p.seconds()},
-    ),
-)
-
 LOADS = (
+    Rule(
+        r"{n}\s*(?:[a-z]+\s+)??(?:streams?|cameras?|feeds?|channels?)\s*(?:,|at|with|of|each|@)*\s*{m}\s*"
+        r"(?:fps|frames\s*(?:/|per|a)\s*s(?:ec(?:onds?)?)?)\b(?:\s+each)?",
+        lambda p: _rated("image", p.number() * p.number("m"), 1.0),
+    ),
     states(
         r"{n}\s*%\s*(?:of\s+(?:them|users|people)\s+)?(?:are\s+)?(?:active|online|concurrent(?:ly)?)\b"
         r"(?:\s+at\s+(?:the\s+)?(?:peak|once))?",
@@ -241,12 +205,19 @@ LOADS = (
         0.01,
     ),
     Rule(
-        rf"{{n}}\s*(?:concurrent|simultaneous|parallel|in[\s-]flight)\s+(?:\w+\s+)??"
+        rf"{{n}}\s*(?:concurrent|simultaneous|parallel|in[\s-]flight)\s+(?:[a-z-]+\s+)??"
         rf"(?:(?P<people>{PEOPLE}|chats|conversations?|sessions?)|(?P<agents>agents?)|{REQUESTS}"
         r"|streams?|jobs)\b",
         _concurrent,
     ),
-    Rule(r"{n}\s*(?:concurrent(?:ly)?|at\s+once|in\s+parallel)\b", _concurrent),
+    Rule(
+        rf"{{n}}\s*(?P<people>{PEOPLE}\s+)?(?:concurrent(?:ly)?|simultaneously|at\s+once|in\s+parallel"
+        r"|at\s+the\s+same\s+time)\b",
+        _concurrent,
+    ),
+    Rule(
+        r"{n}\s*(?:audio\s+|live\s+)?streams\b(?!\s*(?:,|at|with|of|@)*\s*\d+\s*fps)", _concurrent
+    ),
     Rule(
         r"{n}\s*(?:(?:live|audio|voice|real[\s-]?time|phone|video|camera)\s+)+(?:streams?|calls|channels"
         r"|feeds)\b",
@@ -260,10 +231,12 @@ LOADS = (
         r"{n}\s*(?:(?:coding|ai|software|autonomous|llm|code)\s+)*(?P<agents>agents)\b", _concurrent
     ),
     Rule(
-        rf"\beach\s+(?:\w+ing\s+|makes?\s+|sends?\s+|asks?\s+|does\s+|with\s+)?{_ABOUT}{{n}}\s*"
+        rf"\beach\s+(?:\w+ing\s+|makes?\s+|sends?\s+|asks?\s+|does\s+|with\s+)?{ABOUT}{{n}}\s*"
         rf"{REQUESTS}\s*{{per}}",
         _of_user,
     ),
+    Rule(rf"{{n}}\s*{REQUESTS}\s*{{per}}\s+each\b", _of_user),
+    Rule(rf"(?<=[xX×])\s*{{n}}\s*{REQUESTS}\b(?!\s*(?:/|per|an?\b))", _daily_of_user),
     Rule(
         rf"{{n}}\s*{REQUESTS}\s*(?:/|per|an?)\s*{_PERSON}\s*{{per}}",
         _of_user,
@@ -290,7 +263,15 @@ LOADS = (
         r"{n}\s*(?:x|×|times)\s+(?:the\s+mean\s+at\s+(?:the\s+)?)?peak\b", "demand.peak_to_mean"
     ),
     Rule(rf"{{n}}\s*{_SPOKEN}{_HOURS}\s*(?:{AUDIO})?\s*{{per}}(?:\s*{AUDIO})?", _audio_rate),
+    Rule(r"{n}\s*fps\b", lambda p: _rated("image", p.number(), 1.0)),
     Rule(r"{n}\s*(?P<short>[rq]p[smhd]|tps)\b", _short_rate),
+    Rule(r"{n}\s*words\b(?:\s*{per})?", _words),
+    Rule(
+        r"{n}\s*(?P<bytes>[kmgtp])i?b\b\s*(?:of\s+)?(?:(?:raw|plain|clean|web|our|the)\s+)*"
+        r"(?:text|data|documents?|corpus|html)\b",
+        _bytes,
+    ),
+    Rule(rf"(?P<doc>\b{DOCS}\s*[,:(]\s*){{n}}\s*{{per}}", _rate),
     Rule(rf"(?<![€£$]){{n}}\s*{KIND_OF}(?:(?:{_PIECES}|{_TOKEN})\s*)?{{per}}", _rate),
     Rule(rf"{{few}}\s+{KIND_OF}(?:{_PIECES})\s*{{per}}", _rate),
     Rule(
@@ -301,15 +282,19 @@ LOADS = (
     states(
         r"\bglobal\s+batch(?:\s+size)?(?:\s+of|=|:)?\s*{n}\s*tokens", "training.global_batch_tokens"
     ),
-    Rule(rf"{{n}}\s*rollouts?(?:\s+of\s+{{m}}{_TOK})?\b", _rollouts),
+    Rule(rf"{{n}}\s*rollouts?(?:\s+of\s+{{m}}{TOK})?\b", _rollouts),
     Rule(
         r"(?P<writes>\b(?:generat(?:e|ing)|produc(?:e|ing)|writ(?:e|ing)|synthesi[sz](?:e|ing))\s+)"
-        rf"{_ABOUT}{{n}}\s*(?:[a-z]+\s+)?{_TOKEN}\b",
-        _amount,
+        rf"{ABOUT}{{n}}\s*(?:[a-z]+\s+)?{_TOKEN}\b",
+        counted,
+    ),
+    Rule(
+        rf"{{n}}\s*{_TOKEN}\s+of\s+(?P<writes>(?:synthetic|generated)\b)(?:\s+(?:data|text))?",
+        counted,
     ),
     Rule(
         rf"{{n}}\s*(?P<writes>(?:synthetic|generated|output)\s+)?(?:(?:training|text)\s+)?{_TOKEN}\b",
-        _amount,
+        counted,
     ),
     states(r"{n}\s*(?:(?:preference|comparison|dpo|chosen/rejected)\s+)+pairs\b", "pairs"),
     means(
@@ -327,7 +312,7 @@ LOADS = (
         "docs_per_query",
     ),
     states(rf"{{n}}\s*{DOCS}\s*(?:/|per)\s*(?:query|request|question)\b", "docs_per_query"),
-    Rule(rf"{{n}}\s*{KIND_OF}(?:{_PIECES})\b", _amount),
+    Rule(rf"{{n}}\s*{KIND_OF}(?:{_PIECES})\b", counted),
     Rule(
         r"(?<![\w.\-])(?P<size>\d+(?:\.\d+)?)\s*(?:b|billion)\b"
         r"(?:[\s-]*(?:dense|parameters?|params?|model|network|llm))*",

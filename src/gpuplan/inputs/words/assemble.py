@@ -1,9 +1,10 @@
 """Facts of a description → the keys of a scenario: which kind of work, how much, on what terms."""
 
+import re
 from collections.abc import Sequence
 
 from gpuplan.inputs.documents.document import KeyPath
-from gpuplan.inputs.words.batches import PIECES, REQUESTS_PER_S, piece_of, put_batch
+from gpuplan.inputs.words.batches import PIECES, pieces_of, put_batch
 from gpuplan.inputs.words.conditions import put_terms
 from gpuplan.inputs.words.draft import Draft
 from gpuplan.inputs.words.lexicon import NamedModel
@@ -16,28 +17,22 @@ from gpuplan.inputs.words.runs import (
     put_run,
 )
 from gpuplan.inputs.words.scan import Named
+from gpuplan.inputs.words.service import move_keys, put_demand, put_request, put_slo
 from gpuplan.inputs.words.stages import (
     Documents,
     documents_of,
     image_tower,
-    passages_of_queries,
-    put_passages,
     put_speech,
     put_stage,
+    put_voice,
 )
-from gpuplan.inputs.words.tasks import THINK_S, THINK_WHY, USES, patience
+from gpuplan.inputs.words.tasks import USES
 from gpuplan.units import DAY
 
-LOADS = (
-    "users",
-    "requests_per_s",
-    "requests_per_day",
-    "output_tokens_per_s",
-    "concurrent_requests",
-)
 OF_WORK = ("demand.", "request.", "slo.", "layout.", "precision", "kv_precision", "max_context")
 KINDS = (
     "reinforcement",
+    "distillation",
     "finetuning",
     "pretraining",
     "training",
@@ -52,16 +47,13 @@ BY_MODEL = {
     "encoder": "embeddings",
     "vision": "vision",
 }
-TOKENS_PER_AUDIO_S = 3.3  # 150 words a minute, 1.3 tokens a word
 PEAK_UTILIZATION_FRAC = 0.7
-DAY_HOURS = (8, 20)
-CPU_PATIENCE = 3.0  # 150 ms a token: some 300 words a minute
-QUIET_FRAC = 0.1  # of the peak, outside the hours that are named
 
 
 def assemble(draft: Draft, models: tuple[Named, ...]) -> None:
     """The workloads and terms that the facts describe."""
     _people_at_once(draft)
+    _converted(draft)
     stated = draft.take("kind")
     kind = _kind(draft, models, stated.value if stated else ())
     is_mixed = kind in DEADLINE_S and _has_users(draft)
@@ -71,18 +63,51 @@ def assemble(draft: Draft, models: tuple[Named, ...]) -> None:
         _generic(draft)
     elif kind == "reinforcement":
         put_reinforcement(draft, models)
+    elif kind == "distillation":
+        _distillation(draft, models)
     elif is_mixed:
         _service_and_run(draft, kind, parted(models, stated))
     elif kind in DEADLINE_S:
         draft.take("use")
         draft.tree["workloads"] = [{"name": "run", "kind": kind}]
         put_run(draft, ("workloads", 0), kind, models)
-        _moved(draft, ("workloads", 0), ("layout.", "precision"))
+        move_keys(draft, ("workloads", 0), ("layout.", "precision"))
     else:
         _services(draft, kind, models)
     _left_over(draft)
-    jobs = (*DEADLINE_S, "reinforcement", "batch_inference")
+    jobs = (*DEADLINE_S, "reinforcement", "distillation", "batch_inference")
     put_terms(draft, is_job=not is_mixed and kind in jobs)
+
+
+def _converted(draft: Draft) -> None:
+    """Amounts in words or bytes of text were read as tokens."""
+    for field, what in (
+        ("tokens_per_word", "tokens per word"),
+        ("tokens_per_page", "tokens per page"),
+        ("bytes_per_token", "bytes per token"),
+    ):
+        fact = draft.take(field)
+        if fact is not None:
+            draft.note(what, f"{fact.value:.3g}", "usual of English text", '"… tokens"')
+
+
+def _distillation(draft: Draft, models: tuple[Named, ...]) -> None:
+    """A teacher writes what a student is trained on, each in half of the time."""
+    draft.tree["workloads"] = [{}, {"name": "run", "kind": "finetuning"}]
+    written = {name: fact for name, fact in draft.facts.items() if name.startswith("amount.")}
+    deadline = draft.facts.get("deadline_s")
+    if deadline is not None:
+        deadline = deadline._replace(value=deadline.value / 2)
+        draft.facts["deadline_s"] = deadline
+    put_run(draft, ("workloads", 1), "finetuning", models[1:])
+    draft.facts.update(written)
+    if "amount.token" in written:
+        draft.facts["amount.written"] = draft.facts.pop("amount.token")
+    if deadline is not None:
+        draft.facts["deadline_s"] = deadline
+    why = "the first model writes, the second learns from it; logits are not stored"
+    draft.note("distillation", "half of the time each", why, "a scenario file")
+    _services(draft, "batch_inference", models[:1])
 
 
 def _has_users(draft: Draft) -> bool:
@@ -107,6 +132,7 @@ def _service_and_run(draft: Draft, kind: str, models: Parts) -> None:
 def _left_over(draft: Draft) -> None:
     """Words that mean something of runs alone: elsewhere they are named and left out."""
     draft.take("evening")
+    draft.take("searched")
     for field in ("full", "nightly"):
         fact = draft.take(field)
         if fact is not None:
@@ -137,9 +163,9 @@ def _people_at_once(draft: Draft) -> None:
 def _kind(draft: Draft, models: tuple[Named, ...], stated: Sequence[str]) -> str:
     """The kind of workload that the words amount to."""
     said = next((kind for kind in KINDS if kind in stated), "")
-    if said == "reinforcement":
+    if said == "reinforcement" or (said == "distillation" and len(models) > 1):
         return said
-    if "method" in draft.facts or said == "finetuning":
+    if "method" in draft.facts or said in ("finetuning", "distillation"):
         return "finetuning"
     if said in ("pretraining", "training"):
         return "pretraining"
@@ -174,21 +200,28 @@ def _use(draft: Draft, model: NamedModel | None) -> tuple[str, str]:
         return "speech", "usual for speech"
     named = next((use for use in USES if use in stated), None)
     if model is not None and model.kind in BY_MODEL:
-        by_model = BY_MODEL[model.kind]
-        if model.is_reranker:
-            by_model = "reranking"
-        if by_model == "images" and "wan" in model.name.lower():
-            by_model = "video"
+        by_model = _use_of(model)
         return by_model, f"usual for {by_model}"
+    if named is not None and model is not None and named in ("video", "images", "vision"):
+        named = "captioning"
     if named is not None and (model is None or named not in BY_MODEL.values()):
         return named, f"usual for {named}"
     if named == "embeddings":
         return named, "usual for embeddings"
     units = {"image": "images", "audio_s": "transcription"}
-    for unit, use in units.items():
-        if model is None and any(f"{part}.{unit}" in draft.facts for part in ("rate", "amount")):
-            return use, f"usual for {use}"
-    return "chat", "usual for chat, as no use case was named"
+    counted = {
+        name.partition(".")[2] for name in draft.facts if name.startswith(("rate", "amount"))
+    }
+    use = next((use for unit, use in units.items() if model is None and unit in counted), "chat")
+    return use, f"usual for {use}" + (", as no use case was named" if use == "chat" else "")
+
+
+def _use_of(model: NamedModel) -> str:
+    """What a model that is no decoder is for."""
+    if model.is_reranker:
+        return "reranking"
+    by_model = BY_MODEL[model.kind]
+    return "video" if by_model == "images" and "wan" in model.name.lower() else by_model
 
 
 def _generic(draft: Draft) -> None:
@@ -213,25 +246,53 @@ def _services(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
     stated = draft.take("use")
     if stated is not None:
         draft.read_as("use case", use, stated.words)
-    if use == "speech":
+    is_voice = use == "speech" and any(named.model.kind == "speech" for named in ordered)
+    if use == "speech" and not is_voice:
         put_speech(draft, first)
         return
-    draft.tree["workloads"][0] |= {"name": use, "kind": kind}
+    use, why = _refined(draft, use, why, is_voice=is_voice)
     at: KeyPath = ("workloads", 0)
+    draft.tree["workloads"][0] |= {"name": use, "kind": kind}
     put_model(draft, at, first, USES[use].model, why)
-    _request(draft, at, use, why, first.model.max_context_tokens if first else None)
+    put_request(draft, at, use, why, first.model.max_context_tokens if first else None)
     if kind == "batch_inference":
         put_batch(draft, at)
     else:
         if beside is not None:
             _documents_beside(draft, stated.value if stated else (), beside)
-        _demand(draft, at)
-        _slo(draft, at, use, why)
-    _moved(draft, at, OF_WORK)
+        put_demand(draft, at)
+        put_slo(draft, at, use, why)
+    move_keys(draft, at, OF_WORK)
     _index(draft, use)
     for named in ordered[1:]:
         use, why = _use(draft, named.model)
         put_stage(draft, named, kind, use=use, why=why)
+    if is_voice:
+        put_voice(draft)
+
+
+def _refined(draft: Draft, use: str, why: str, *, is_voice: bool) -> tuple[str, str]:
+    """The use case of the model that writes, where others hear, see or speak beside it."""
+    if is_voice:
+        calls = draft.facts.get("demand.concurrent_requests")
+        if calls is not None:
+            draft.facts["people"] = calls
+        return "chat", "usual for chat"
+    if use in ("captioning", "chat") and _frames(draft):
+        return "captioning", "usual for a model that sees and writes"
+    return use, why
+
+
+def _frames(draft: Draft) -> bool:
+    """Hours of video that a model looks at are images, one a second; False: there are none."""
+    for field in ("rate", "amount"):
+        video = draft.facts.get(f"{field}.audio_s")
+        if video is not None and re.search("video|footage", video.words, re.IGNORECASE):
+            draft.facts[f"{field}.image"] = draft.facts.pop(f"{field}.audio_s")
+            why = "a frame a second tells most scenes"
+            draft.note("frames per second of video", "1", why, '"… images/s"')
+            return True
+    return False
 
 
 def _in_order(
@@ -247,7 +308,7 @@ def _in_order(
 def _has_documents(draft: Draft, uses: Sequence[str]) -> bool:
     """Whether a service with users has documents to process beside them."""
     amounts = [unit for unit in PIECES if f"amount.{unit}" in draft.facts]
-    is_searched = "rag" in uses or "reranking" in uses
+    is_searched = "rag" in uses or "reranking" in uses or "searched" in draft.facts
     return _is_asked(draft) and not is_searched and bool(amounts or _is_stream(draft))
 
 
@@ -268,121 +329,15 @@ def _documents_beside(draft: Draft, uses: Sequence[str], beside: Documents) -> N
         draft.put(path, beside.tokens.value, beside.tokens.words)
     draft.assume((*at, "request", "input_tokens"), usual.input_tokens, "documents: tokens", why)
     draft.assume((*at, "request", "output_tokens"), usual.output_tokens, "documents: output", why)
-    put_batch(draft, at, [unit for unit in PIECES if unit != "request"])
+    put_batch(draft, at, [unit for unit in pieces_of(draft, at) if unit != "request"])
 
 
 def _index(draft: Draft, use: str) -> None:
     """Documents that are searched, not processed with every request."""
-    corpus = draft.take("amount.doc") if use == "rag" else None
+    is_searched = use == "rag" or draft.take("searched") is not None
+    corpus = draft.take("amount.doc") if is_searched else None
     if corpus is not None:
         draft.read_as("documents searched", corpus.value, corpus.words)
         why = "embedding them is a job of its own"
         change = f'"embed {corpus.value:g} documents in a day"'
         draft.note("index of documents", "not planned", why, change)
-
-
-def _request(draft: Draft, at: KeyPath, use: str, why: str, most: int | None = None) -> None:
-    """The shape of one request: as stated, else as usual."""
-    usual, shape = USES[use], (*at, "request")
-    if "request.input_tokens" in draft.facts:
-        draft.move("context", (*at, "max_context_tokens"))
-    draft.move("context", (*shape, "input_tokens"))
-    draft.move("think", (*shape, "think_time_s"))
-    if use == "reranking" and draft.tree["workloads"][at[1]]["kind"] == "online_inference":
-        passages_of_queries(draft)
-        put_passages(draft, at)
-    _moved(draft, at, ("request.",))
-    n_input = usual.input_tokens
-    if most is not None and n_input + usual.output_tokens > most:
-        n_input, why = most - usual.output_tokens, f"as much as a context of {most:,} tokens leaves"
-    draft.assume((*shape, "input_tokens"), n_input, "prompt length (tokens)", why)
-    for key, value in usual.keys.items():
-        draft.assume((*shape, key), value, key.replace("_", " "), why)
-    output = usual.output_tokens
-    if use == "transcription":
-        output = round(TOKENS_PER_AUDIO_S * draft.tree["workloads"][at[1]]["request"]["audio_s"])
-        why = "150 words a minute of speech, 1.3 tokens a word"
-    draft.assume((*shape, "output_tokens"), output, "output length (tokens)", why)
-    if usual.prefix_hit_frac:
-        hit = usual.prefix_hit_frac
-        draft.assume((*shape, "prefix_hit_frac"), hit, "prefix cache hit rate", why)
-
-
-def _demand(draft: Draft, at: KeyPath) -> None:
-    """The load of an online service."""
-    demand: KeyPath = (*at, "demand")
-    for unit in PIECES:
-        rate = draft.take(f"rate.{unit}")
-        if rate is None:
-            continue
-        per_s = rate.value.per_s * piece_of(draft, at, unit)
-        is_daily = rate.value.period_s >= DAY
-        key = "requests_per_day" if is_daily else "requests_per_s"
-        draft.put((*demand, key), round(per_s * (DAY if is_daily else 1), 9), rate.words)
-    tokens = draft.take("rate.token")
-    if tokens is not None:
-        draft.put((*demand, "output_tokens_per_s"), tokens.value.per_s, tokens.words)
-        if "out" not in tokens.words and "gen" not in tokens.words:
-            why = "tokens per second of a service are taken as output tokens"
-            draft.note("tokens per second", "output", why, '"… output tokens/s"')
-    _live(draft, at)
-    _moved(draft, at, ("demand.",))
-    if draft.take("people") and draft.has((*demand, "concurrent_requests")):
-        path = (*at, "request", "think_time_s")
-        draft.assume(path, THINK_S, "think time (s)", THINK_WHY)
-    _hours(draft, demand)
-    if not any(draft.has((*demand, key)) for key in LOADS):
-        why = "no load was named"
-        draft.assume((*demand, "requests_per_s"), REQUESTS_PER_S, "peak rate (requests/s)", why)
-
-
-def _live(draft: Draft, at: KeyPath) -> None:
-    """Streams of live speech: each makes a recording in the time that it lasts."""
-    audio_s = draft.tree["workloads"][at[1]].get("request", {}).get("audio_s")
-    streams = draft.take("demand.concurrent_requests") if audio_s else None
-    if streams is not None:
-        per_s = round(streams.value / float(audio_s), 9)
-        draft.put((*at, "demand", "requests_per_s"), per_s, streams.words)
-
-
-def _hours(draft: Draft, demand: KeyPath) -> None:
-    """A load of certain hours, or one by day and another at night."""
-    hours, night = draft.take("hours"), draft.take("night_frac")
-    if hours is None and night is None:
-        return
-    start, end = hours.value if hours else DAY_HOURS
-    quiet, words = (
-        (night.value, night.words) if night else (QUIET_FRAC, hours.words if hours else "")
-    )
-    profile = [1.0 if start <= hour < end else quiet for hour in range(24)]
-    draft.put((*demand, "hourly_profile"), profile, words)
-    why = "outside the hours that are named a tenth of the peak is left"
-    why = "no other hours were named for day and night" if night else why
-    change = "--set workloads[0].demand.hourly_profile=…"
-    draft.note("hours of the day", f"{start}:00 to {end}:00", why, change)
-
-
-def _slo(draft: Draft, at: KeyPath, use: str, why: str) -> None:
-    """Targets as stated; where a whole response is limited, none but that."""
-    _moved(draft, at, ("slo.",))
-    slo: KeyPath = (*at, "slo")
-    is_whole = any(draft.has((*slo, f"e2e_{statistic}_s")) for statistic in ("p50", "p95", "p99"))
-    if is_whole:
-        return
-    allowed = draft.value("policy.accelerators.allowed") or ("any",)
-    is_cpu = all(name.lower().startswith("cpu") for name in allowed)
-    if is_cpu:
-        why = "usual for CPUs: as fast as people read"
-    for key, limit in USES[use].slo.items():
-        metric = key.split("_")[0]
-        work = draft.tree["workloads"][at[1]]
-        if not any(other.startswith(f"{metric}_") for other in work.get("slo", {})):
-            longer, reason = patience(USES[use], key, draft.request(at))
-            longer *= CPU_PATIENCE if is_cpu else 1.0
-            draft.assume((*slo, key), round(limit * longer, 1), f"SLO {key}", why + reason)
-
-
-def _moved(draft: Draft, at: KeyPath, prefixes: tuple[str, ...]) -> None:
-    """Facts that are keys of a workload under their own names."""
-    for field in [name for name in draft.facts if name.startswith(prefixes)]:
-        draft.move(field, (*at, *field.split(".")))

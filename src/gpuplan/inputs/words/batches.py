@@ -14,6 +14,12 @@ PIECES = ("doc", "image", "audio_s", "request")
 REQUESTS_PER_S = 1.0
 
 
+def pieces_of(draft: Draft, at: KeyPath) -> list[str]:
+    """Units of work that requests of this workload can be counted in."""
+    has_audio = "audio_s" in draft.tree["workloads"][at[1]]["request"]
+    return [unit for unit in PIECES if unit != "audio_s" or has_audio]
+
+
 def piece_of(draft: Draft, at: KeyPath, unit: str) -> float:
     """Requests that one unit of work makes: a second of audio is a part of one."""
     request = draft.tree["workloads"][at[1]]["request"]
@@ -26,15 +32,13 @@ def piece_of(draft: Draft, at: KeyPath, unit: str) -> float:
     return 1.0
 
 
-def put_batch(
-    draft: Draft, at: KeyPath, units: Sequence[str] = (*PIECES, "token", "written")
-) -> None:
+def put_batch(draft: Draft, at: KeyPath, units: Sequence[str] = ()) -> None:
     """Documents of a job or of a stream, with their deadline."""
     batch: KeyPath = (*at, "batch")
     if "amount.sample" in draft.facts:  # conversations to write, rows to fill
         draft.facts.setdefault("amount.doc", draft.facts.pop("amount.sample"))
     _tokens_of_documents(draft, at)
-    for unit in units:
+    for unit in units or (*pieces_of(draft, at), "token", "written"):
         _put_pieces(draft, at, unit)
     if not draft.has((*batch, "docs")):
         why = "no amount was named"

@@ -30,6 +30,11 @@ def _money(draft: Draft, *, is_job: bool) -> None:
     if exchange:
         why = f"reference rate of the European Central Bank of {EXCHANGE_DAY}: an old one"
         draft.note("exchange rate", exchange, why, "a budget in $")
+    if period_s is None and not is_job and draft.value("policy.purchases") == ["owned"]:
+        why = "a budget without a period, for hardware that is bought, is what buying may cost"
+        draft.note("budget", f"{usd:g} USD of purchases", why, '"$… per month"')
+        draft.put(("budget", "capex_usd"), round(usd, 2), fact.words)
+        return
     if period_s is None and is_job:
         draft.put(("budget", "total_usd"), round(usd, 2), fact.words)
         return

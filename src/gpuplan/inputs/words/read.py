@@ -75,6 +75,7 @@ def described_scenario(
     services = services_of(text, found, _is_task) if is_many else []
     if services:
         facts, problems = merged(fact for fact in found.facts if not _is_task(fact.field))
+    problems += _capacity(facts)
     problems += _faults(text, found, models, lexicon, is_task=any(map(_is_task, facts)))
     if problems:
         raise InputError("plan", problems)
@@ -125,12 +126,28 @@ def _faults(
 ) -> list[Problem]:
     """Choices between models, numbers and negations that no phrase takes, and a missing task."""
     is_known = bool(models) or is_task
-    strange = [each for each in found.rest if _is_weighty(each[0], bool(models)) or not is_known]
+    strange = [
+        each
+        for each in found.rest
+        if _is_weighty(each[0], bool(models))
+        or not is_known
+        or (not models and _is_name(text, *each))
+    ]
     faults = _either(text, found.models)
     faults += [_not_understood(*each, lexicon, is_named=bool(models)) for each in strange]
     if not is_known and not strange:
         faults.append(Problem("description", "names neither a model nor a task", f"write {PARTS}"))
     return faults
+
+
+def _capacity(facts: dict[str, Fact]) -> list[Problem]:
+    """What hardware carries is another question than what a load needs."""
+    asked = facts.pop("capacity", None)
+    if asked is None or any(name.startswith(("demand.", "rate.", "amount.")) for name in facts):
+        return []
+    fix = 'name a load, e.g. "400 users"; or raise --rate of gpuplan simulate MODEL --on 16xH100'
+    where = place_of(shorten(printable(asked.words), 60), asked.start)
+    return [Problem(where, "asks what hardware carries: a plan is made for a load", fix)]
 
 
 def _either(text: str, models: tuple[Named, ...]) -> list[Problem]:
@@ -150,10 +167,23 @@ def _is_weighty(words: str, is_named: bool) -> bool:
     return has_digit or is_part or bool(REFUSED & set(words.lower().split()))
 
 
+_BEFORE_NAME = re.compile(
+    r"\b(?:with|using|use|serv(?:e|ing)|run(?:ning)?|train(?:ing)?|deploy|host|via|tun(?:e|ing))\s+"
+    r"(?:(?:an?|the|our)\s+)?$",
+    re.IGNORECASE,
+)
+
+
+def _is_name(text: str, words: str, start: int) -> bool:
+    """Whether words stand where a model is named and are written like one: with Kokoro."""
+    is_written = any(letter.isupper() for letter in words) and len(words) > len("SQL")
+    return is_written and _BEFORE_NAME.search(text[:start]) is not None
+
+
 def _not_understood(words: str, start: int, lexicon: Lexicon, *, is_named: bool) -> Problem:
     what, fix = "is not understood", _nearest(words)
-    has_digit = any(letter.isdigit() for letter in words) and words[0].isalpha()
-    if has_digit and not is_named:
+    is_name = any(letter.isdigit() or letter.isupper() for letter in words) and words[0].isalpha()
+    if is_name and not is_named:
         what, fix = "is no model of the catalog", lexicon.nearest_models(words)
     return Problem(place_of(shorten(printable(words), 60), start), what, fix)
 

@@ -14,6 +14,7 @@ DEADLINE_S = {"finetuning": 7 * DAY, "pretraining": 30 * DAY}
 NIGHT_S = 12 * HOUR
 AUDIO_S, AUDIO_POSITIONS = 30.0, 1500  # of a sample of speech [Radford2022]
 PROMPTS = 10_000.0
+PROMPTS_PER_STEP = 128.0
 PAIR = 2.0  # sequences of a preference pair: the chosen response and the rejected one
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)b", re.IGNORECASE)
 
@@ -66,7 +67,12 @@ def put_reinforcement(draft: Draft, models: tuple[Named, ...]) -> None:
     known = draft.tree["workloads"][0]["rollout"]
     each = float(known["samples_per_prompt"]) * (known["input_tokens"] + known["output_tokens"])
     fact = draft.take("amount.request") or draft.take("amount.sample") or draft.take("amount.doc")
-    if fact is not None:
+    steps = draft.take("request.steps")
+    if steps is not None:
+        of_step = fact.value if fact is not None else PROMPTS_PER_STEP
+        words = f"{steps.words}, {fact.words}" if fact is not None else steps.words
+        draft.put((*training, "tokens"), steps.value * of_step * each, words)
+    elif fact is not None:
         draft.put((*training, "tokens"), fact.value * each, fact.words)
     elif not draft.move("amount.token", (*training, "tokens")):
         why = "10,000 prompts, as none were counted"

@@ -15,11 +15,11 @@ from gpuplan.inputs.words.amounts import (
     HOURS,
     IMAGES,
     KIND_OF,
-    LENGTHS,
     LOADS,
     PEOPLE,
     REQUESTS,
 )
+from gpuplan.inputs.words.lengths import LENGTHS
 from gpuplan.inputs.words.lexicon import Lexicon, NamedModel
 from gpuplan.inputs.words.phrases import MARKS, Phrase
 from gpuplan.inputs.words.targets import DEADLINES, GROWTH, LIMITS, MONEY

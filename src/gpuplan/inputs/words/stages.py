@@ -117,6 +117,18 @@ def put_speech(draft: Draft, named: Named | None) -> None:
     draft.assume((*at, "ttft_p95_ms"), limit.value if limit else 500, "SLO ttft_p95_ms", "usual")
 
 
+def put_voice(draft: Draft) -> None:
+    """Text to speech of every response of the first workload."""
+    works = draft.tree["workloads"]
+    at: KeyPath = ("workloads", len(works))
+    works.append({"name": "speech", "kind": "text_to_speech"})
+    why = "no such model is known; Orpheus and its like are of this size"
+    draft.assume((*at, "model"), SPEAKER, "speech: model", why)
+    draft.assume((*at, "audio_s"), 10, "speech: audio of one response (s)", "a sentence or two")
+    _derived(draft, at, 1.0, "online_inference")
+    draft.assume((*at, "ttft_p95_ms"), 500, "speech: SLO ttft_p95_ms", "usual")
+
+
 def passages_of_queries(draft: Draft) -> None:
     """Passages beside a rate of queries are those of one query; a rate of them counts queries."""
     of_one = draft.take("amount.doc")

@@ -39,10 +39,13 @@ SIGNS = {"€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr"}
 
 
 _MOST = (
-    r"\s*(?:is|must be|should be|stays?|target|slo|of|at|:|=|<=?|≤|under|below|within|in|less than"
-    r"|at most|no more than|max(?:imum)?|up to)*\s*"
+    r"\s*(?:(?:is|must be|should be|stays?|target|slo|of|at|:|=|<=?|≤|under|below|within|in"
+    r"|less than|at most|no more than|max(?:imum)?|up to)\s*)*"
 )
-_STAT = r"(?P<STAT>p50|p90|p95|p99|median|mean|average|avg)"
+_STAT = (
+    r"(?P<STAT>p50|p90|p95|p99|median|mean|average|avg"
+    r"|(?:50|90|95|99)(?:th|%)?[\s-]*(?:per)?cent?ile)"
+)
 _TTFT = r"(?:ttft|time[\s-]to[\s-]first[\s-]token|first[\s-]token(?:\s+(?:latency|time))?)"
 _TPOT = r"(?:tpot|time[\s-]per[\s-]output[\s-]token|time[\s-]per[\s-]token)"
 _ITL = r"(?:itl|inter[\s-]token[\s-]latency)"
@@ -63,8 +66,20 @@ def _limit(metric: str) -> Rule:
     )
 
 
+def _limit_first(metric: str) -> Rule:
+    """The time before its metric: 300 ms TTFT."""
+    whole = r"(?:e2e\s+|end-to-end\s+)?latency"
+    words = {"ttft": _TTFT, "tpot": _TPOT, "itl": _ITL, "e2e": whole}[metric]
+    before, after = _STAT.replace("STAT", "before"), _STAT.replace("STAT", "after")
+    return Rule(
+        rf"{{t}}\s+(?:{before}\s+)?(?P<metric>{words})\b(?:\s*(?:at\s+)?\(?{after}\)?)?",
+        lambda p: _target(metric, p),
+    )
+
+
 def _target(metric: str, phrase: Phrase) -> Facts:
     said = phrase.get("before") or phrase.get("after") or phrase.get("last")
+    said = f"p{said[:2]}" if said[:1].isdigit() else said
     statistic = STATISTICS[metric].get(said, "p95")
     unit, factor = ("s", 1.0) if metric == "e2e" else ("ms", 1 / MS)
     return {f"slo.{metric}_{statistic}_{unit}": round(phrase.seconds() * factor, 9)}
@@ -199,6 +214,7 @@ LIMITS = (
         _speed,
     ),
     *(_limit(metric) for metric in ("ttft", "tpot", "itl", "e2e")),
+    *(_limit_first(metric) for metric in ("ttft", "tpot", "itl", "e2e")),
     Rule(rf"\b(?P<before>p50|p95|p99|p90|median){_MOST}{{t}}", _bare),
     *(
         Rule(
@@ -209,6 +225,10 @@ LIMITS = (
             _seconds,
         )
         for number in ("{n}", "{few}")
+    ),
+    Rule(
+        r"(?<=,)\s*{n}\s*(?P<t_unit>ms|s|secs?|seconds?)\s+(?:each|per\s+(?:image|request|picture|query|page))\b",
+        _seconds,
     ),
     states(r"{n}\s*%\s*(?:availability|uptime|available)\b", "slo.availability_frac", PERCENT),
     states(r"\b(?:availability|uptime)(?:\s+of|:|=)?\s*{n}\s*%", "slo.availability_frac", PERCENT),
@@ -267,7 +287,10 @@ DEADLINES = (
         r"\b(?:horizon(?:\s+of|:)?|planning\s+for)\s+{t}",
         lambda p: {"budget.horizon_months": p.seconds() / MONTH},
     ),
-    Rule(r"{t}\s+horizon\b", lambda p: {"budget.horizon_months": p.seconds() / MONTH}),
+    Rule(
+        r"{t}[\s-]+(?:horizon|project|pilot|trial|campaign|engagement|contract|poc)\b",
+        lambda p: {"budget.horizon_months": p.seconds() / MONTH},
+    ),
     means(
         r"\b(?:(?:this|over\s+the|over|on\s+the|by\s+the\s+end\s+of\s+the|in\s+a|in\s+the)\s+)"
         r"week-?end\b",

@@ -114,6 +114,7 @@ TASKS: tuple[Rule, ...] = (
         r"|instruction[\s-]tun(?:e|ing)|post-?training|dpo|orpo|kto|preference[\s-](?:tuning|optimi[sz]ation))\b",
         kind="finetuning",
     ),
+    means(r"\bdistil(?:l|ls|ling|lation)?\b", kind="distillation"),
     means(
         r"\b(?:rlhf|rlvr|grpo|ppo|reinforcement[\s-]learning|rl)\b(?:[\s-]+(?:post-?)?train(?:ing)?)?",
         kind="reinforcement",
@@ -138,13 +139,18 @@ TASKS: tuple[Rule, ...] = (
         r"\b(?:online|real[\s-]?time|interactive|live|streaming|low[\s-]latency)\b", kind="online"
     ),
     means(
-        rf"\b(?:rag|retrieval[\s-]augmented(?:[\s-]generation)?|knowledge[\s-]base|(?:semantic\s+|"
-        rf"enterprise\s+)?search){_ALL}\b",
+        rf"\b(?:rag|retrieval[\s-]augmented(?:[\s-]generation)?|(?:documents?|docs?)\s+(?:q\s*&\s*a|qa|search)|knowledge[\s-]base|(?:enterprise\s+)?"
+        rf"(?<!semantic )(?<!vector )(?<!similarity )(?<!neighbor )search){_ALL}\b",
         use="rag",
     ),
     means(
         rf"\b(?:coding|code|software)\s+(?:agents?|assistants?)|\bagent(?:s|ic)?{_ALL}\b",
         use="agents",
+    ),
+    means(
+        r"\b(?:semantic|vector|similarity|nearest[\s-]neighbou?r)\s+search\b",
+        use="embeddings",
+        searched=True,
     ),
     means(r"\bre-?rank(?:s|er|ers|ing)?\b", use="reranking"),
     means(
@@ -192,7 +198,7 @@ TASKS: tuple[Rule, ...] = (
     ),
     means(r"\breasoning\b", use="reasoning"),
     means(
-        rf"\b(?:chat(?:bots?)?|assistants?|conversations?|conversational|customer\s+support|support\s+bot"
+        rf"\b(?:chat(?:bots?|ting|s)?|assistants?|conversations?|conversational|customer\s+support|support\s+bot"
         rf"|q\s*&\s*a|question[\s-]answering){_ALL}\b",
         use="chat",
     ),

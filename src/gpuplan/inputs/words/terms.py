@@ -75,7 +75,7 @@ def _formats(phrase: Phrase) -> Facts:
 
 _OWN = (
     r"(?:(?:we|i|they|company|already|currently|do|which|that)\s+)*"
-    r"(?:own(?:s|ed|ing)?|have|has|got|possess|existing|our(?:\s+own)?|already\s+have)\s+"
+    r"(?:own(?:s|ed|ing)?|have|has|got|possess|existing|our(?:\s+own)?|already\s+have|(?<=we\s)(?:run|operate))\s+"
     r"(?:(?:already|own|a|an|existing|cluster|fleet|of|with|about|some)\s+)*"
 )
 _NOT = (
@@ -103,7 +103,7 @@ TERMS = (
     ),
     Rule(rf"{_OWN}{{n}}{_X}(?:dgx|hgx)[\s-]*{{card}}", _owned_servers),
     Rule(
-        rf"{_OWN}(?P<lot>{_LOT}(?:{_AND}{_LOT})*)(?:\s*(?:gpus?|cards?|accelerators?))?(?:\s+already)?",
+        rf"{_OWN}(?P<lot>{_LOT}(?:{_AND}{_LOT})*)(?:\s*(?:gpus?|cards?|accelerators?))?(?:\s+(?:already|today|now))?",
         _owned,
     ),
     Rule(
@@ -206,7 +206,7 @@ TERMS = (
         },
     ),
     means(
-        r"\b(?:cheapest|lowest\s+cost|minimi[sz]e\s+cost|as\s+cheap\s+as\s+possible)\b",
+        r"\b(?:cheapest|lowest\s+cost|minimi[sz]e\s+cost|as\s+cheap(?:ly)?\s+as\s+possible)\b",
         objective="cost",
     ),
     means(

@@ -598,3 +598,113 @@ REFUSED = [
     ("Qwen3-32B, 100 users, rank 64", "has no place"),
     ("Qwen3-32B, chat, 10 users, in 3 days", "has no place"),
 ]
+
+SENTENCES += [
+    (
+        "transcribe 50k hours of call recordings per month with whisper large-v3-turbo, results "
+        "within 24 hours, budget 2000 dollars per month",
+        {W + "batch.docs_per_day": 50e3 * 120 / 30.41666667, "budget.usd_per_month": 2000},
+    ),
+    (
+        "pretrain a 3B model on 300B tokens, we have 3 weeks and 64 H100s",
+        {
+            W + "training.deadline_days": 21,
+            "owned.0": {"accelerator": "H100", "nodes": 8, "accelerators_per_node": 8},
+        },
+    ),
+    (
+        "video generation using Wan 2.2, 500 5-second clips per day 720p",
+        {
+            W + "request.frames": 80,
+            W + "request.image_width_px": 1280,
+            W + "batch.docs_per_day": 500,
+        },
+    ),
+    (
+        "voice assistant: whisper + llama 8b + tts, 100 concurrent calls",
+        {
+            W + "demand.concurrent_requests": 100,
+            "workloads.1.model": "openai/whisper-large-v3",
+            "workloads.2.kind": "text_to_speech",
+        },
+    ),
+    (
+        "DeepSeek-R1 for 300 researchers, 2k prompts and 6k reasoning outputs",
+        {W + "request.input_tokens": 2000, W + "request.output_tokens": 6000},
+    ),
+    ("process 10TB of text with Qwen3-8B", {W + "batch.docs": 10e12 / 4 / 2000}),
+    (
+        "translate 6 million words per day with Qwen3-8B",
+        {W + "batch.docs_per_day": 6e6 * 4 / 3 / 800},
+    ),
+    (
+        "analyse 3000 hours of video per day with Qwen2.5-VL-72B",
+        {W + "batch.docs_per_day": 3000 * 3600},
+    ),
+    (
+        "GRPO on Qwen2.5-7B, 1000 steps, 16 rollouts of 4k tokens, batch of 128 prompts",
+        {W + "training.tokens": 1000 * 128 * 16 * 4500},
+    ),
+    (
+        "distill Llama-3.1-405B into Llama-3.1-8B with 3B tokens in 10 days",
+        {
+            W + "batch.docs": 3e9 / 300,
+            W + "batch.deadline_h": 120,
+            "workloads.1.training.tokens": 3e9,
+            "workloads.1.training.deadline_days": 5,
+        },
+    ),
+    (
+        "budget $800k to buy servers for serving Llama-3.3-70B to 3000 users",
+        {"budget.capex_usd": 800_000},
+    ),
+    (
+        "30k requests per minute peak, 8k average, with Llama-3.1-8B",
+        {W + "demand.requests_per_s": 500, W + "demand.peak_to_mean": 3.75},
+    ),
+    (
+        "Llama-3.1-8B for a game with 100k players, 2 prompts per player per hour",
+        {W + "demand.users": 100_000, W + "demand.requests_per_user_per_h": 2},
+    ),
+    (
+        "900 advisors ask Qwen3-32B about 20 questions a day each",
+        {W + "demand.requests_per_day": 18_000},
+    ),
+    (
+        "Qwen2.5-72B, 16 users at once, first token in less than 3 seconds",
+        {W + "demand.concurrent_requests": 16, W + "slo.ttft_p95_ms": 3000},
+    ),
+    (
+        "summarize 100 page PDFs, 2000 a day, using Llama-3.1-70B",
+        {W + "request.input_tokens": 66_000, W + "batch.docs_per_day": 2000},
+    ),
+    (
+        "BERT-large for 1000 qps with 50ms latency at p99 on T4 or L4",
+        {W + "slo.e2e_p99_s": 0.05, "policy.accelerators.allowed": ["T4", "L4"]},
+    ),
+    (
+        "we run 12 A100-80GB and 4 L40S today; Qwen3-32B for 500 users",
+        {"owned.1.accelerator": "L40S", W + "demand.users": 500},
+    ),
+    (
+        "whisper-large-v3 live captions for 300 streams with < 2 s delay",
+        {W + "demand.requests_per_s": 10, W + "slo.e2e_p95_s": 2},
+    ),
+    (
+        "ResNet-50 on 200 camera streams at 15 fps",
+        {W + "demand.requests_per_s": 3000},
+    ),
+    (
+        "semantic search over 100M documents, 500 qps",
+        {W + "model": "BAAI/bge-m3", W + "demand.requests_per_s": 500},
+    ),
+]
+SERVICE += [
+    ("300 ms TTFT", "slo.ttft_p95_ms", 300),
+    ("99th percentile TTFT 2 s", "slo.ttft_p99_ms", 2000),
+]
+TERMS += [("4 month project", "budget.horizon_months", 4)]
+REFUSED += [
+    ("train a Frobnet on 14M images for 30 epochs", "'Frobnet' at character 9"),
+    ("we own two DGX H100, how many users of Llama-3.3-70B chat can they carry?", "for a load"),
+]

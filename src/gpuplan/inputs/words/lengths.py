@@ -1,0 +1,129 @@
+"""Phrases of length: how long each piece of work is, in tokens, pixels, frames or seconds."""
+
+from gpuplan.inputs.words.amounts import ABOUT, DOCS, OF_ONE, TOK, counted
+from gpuplan.inputs.words.phrases import Facts, Phrase, Rule, states
+
+TOKENS_PER_PAGE = 660.0  # 500 words
+_IS = r"\s*(?:length|len|size)?\s*(?:of|=|:|is|~|≈|about|around)?\s*"
+_IN = r"(?:in(?:puts?)?|prompts?|isl|prefill)"
+_OUT = r"(?:out(?:puts?)?|answers?|responses?|completions?|osl|decode|generated|generation)"
+_LONG_IN = r"(?:inputs?|prompts?|isl|prefill)"
+_LONG_OUT = r"(?:outputs?|answers?|responses?|completions?|osl|decode)"
+_END = r"(?:[\s-]*tok(?:en)?s?\b|(?!\s*[\w%/]))"
+_SORT = r"(?:(?:reasoning|thinking|long|short|average|avg|mean|typical|of)\s+)*"
+# "documents of 500 tokens": what stands before stays for the rule that counts it.
+_PLURALS = (
+    "docs documents pages texts articles emails tickets records chunks passages items samples"
+    " examples rows instructions conversations requests prompts queries pairs sequences papers"
+    " reports posts comments reviews messages sentences contracts transcripts pdfs PDFs tweets"
+    " each day hour minute second week month night daily nightly hourly /s /day /h users sessions"
+)
+_OF_PIECES = "|".join(rf"(?<={word} )" for word in _PLURALS.split())
+
+
+def _pages(phrase: Phrase) -> Facts:
+    """Documents of so many pages, as tokens."""
+    return {
+        "request.input_tokens": phrase.number() * TOKENS_PER_PAGE,
+        "tokens_per_page": TOKENS_PER_PAGE,
+    }
+
+
+def _lengths(phrase: Phrase) -> Facts:
+    return {
+        "request.input_tokens": phrase.number("n"),
+        "request.output_tokens": phrase.number("m"),
+    }
+
+
+def _lines(phrase: Phrase) -> Facts:
+    """Video by its lines: 720p is 1280 × 720."""
+    height = int(phrase.get("lines"))
+    return {"request.image_width_px": round(height * 16 / 9), "request.image_height_px": height}
+
+
+def _size(phrase: Phrase) -> Facts:
+    return {
+        "request.image_width_px": int(phrase.get("width")),
+        "request.image_height_px": int(phrase.get("height") or phrase.get("width")),
+    }
+
+
+LENGTHS = (
+    Rule(rf"{{n}}[\s-]page\s+(?P<kept>{DOCS}\b)", _pages),
+    Rule(rf"(?P<kept>{DOCS}\s+)(?:of|with)\s+{ABOUT}{{n}}\s+pages(?:\s+each)?\b", _pages),
+    Rule(
+        r"{n}[\s-]*(?P<token>tok(?:en)?s?)\s+(?:of\s+)?(?:training\s+|text\s+)?(?:dataset|corpus|data)\b",
+        counted,
+    ),
+    Rule(
+        rf"{{n}}{TOK}[\s-]*{_SORT}{_IN}{TOK}\s*(?:/|,|and|\+|-|→|->)*\s*{{m}}{TOK}[\s-]*{_SORT}{_OUT}{TOK}\b",
+        _lengths,
+    ),
+    Rule(
+        rf"\b{_LONG_IN}{TOK}{_IS}{{n}}{TOK}\s*(?:/|,|;|and)?\s*{_LONG_OUT}{TOK}{_IS}{{m}}{TOK}(?![\w%/])",
+        _lengths,
+    ),
+    Rule(r"{n}\s*(?:/|→|->)\s*{m}(?:\s*tok(?:en)?s?)?(?![\w/])", _lengths),
+    Rule(r"{n}\s*tok(?:en)?s?\s*(?:to|into|down\s+to)\s*{m}\s*tok(?:en)?s?\b", _lengths),
+    states(
+        rf"(?:{_OF_PIECES})of\s+(?:about\s+|around\s+|~\s*|up\s+to\s+)?{{n}}[\s-]*tok(?:en)?s?\b"
+        r"(?:\s+each)?",
+        "request.input_tokens",
+    ),
+    states(
+        r"\bmax(?:imum|\.)?\s+context(?:\s+(?:length|window))?(?:\s+of)?\s*{n}(?:\s*tokens?)?\b",
+        "max_context_tokens",
+    ),
+    states(r"{n}[\s-]*(?:tokens?\s+)?max(?:imum)?\s+context\b", "max_context_tokens"),
+    states(rf"{{n}}{TOK}\s*(?:of\s+)?(?:context|ctx)(?:\s+(?:window|length|each))?\b", "context"),
+    states(rf"\b(?:context|ctx)(?:\s+window)?{_IS}{{n}}{TOK}(?![\w%])", "context"),
+    states(r"\bseq(?:uence)?(?:\s*len(?:gth)?)?(?:\s+of|=|:)?\s*{n}\b", "training.sequence_tokens"),
+    states(r"{n}[\s-]*(?:token\s+)?sequences?(?:\s+length)?\b", "training.sequence_tokens"),
+    states(rf"{{n}}[\s-]*tok(?:en)?s?[\s-]*{_LONG_OUT}\b(?!\s*/)", "request.output_tokens"),
+    states(rf"{{n}}[\s-]*tok(?:en)?s?[\s-]*{_LONG_IN}\b", "request.input_tokens"),
+    states(rf"{{n}}{TOK}\s*out\b(?!\s+of)", "request.output_tokens"),
+    states(rf"\b{_LONG_OUT}{TOK}{_IS}{{n}}{_END}", "request.output_tokens"),
+    states(rf"\b{_LONG_IN}{TOK}{_IS}{{n}}{_END}", "request.input_tokens"),
+    states(rf"{{n}}\s*tok(?:en)?s?\s*{OF_ONE}", "request.input_tokens"),
+    states(r"{n}[\s-]+tok(?:en)?(?=\s+[a-z]+)(?!\s+(?:of|in|out|per|a)\b)", "request.input_tokens"),
+    states(
+        r"{n}\s*%\s*(?:of\s+\w+\s+)?(?:prefix|prompt|kv|cache[d]?)(?:[\s-]*cache[d]?)?"
+        r"(?:[\s-]*(?:hits?|reuse|cached))?(?:[\s-]*rate)?\b",
+        "request.prefix_hit_frac",
+        0.01,
+    ),
+    states(
+        r"\b(?:prefix[\s-]*)?cache[\s-]*hit(?:[\s-]*rate)?(?:\s+of|=|:)?\s*{n}\s*%",
+        "request.prefix_hit_frac",
+        0.01,
+    ),
+    states(r"{n}\s*(?:turns|rounds)(?:\s+(?:each|per\s+\w+))?\b(?!\s*/)", "request.turns"),
+    Rule(
+        r"\bthink(?:ing)?\s+(?:for\s+|about\s+)?{t}(?:\s+between(?:\s+\w+)?)?",
+        lambda p: {"think": p.seconds()},
+    ),
+    Rule(r"{t}\s*(?:of\s+)?think(?:ing)?(?:\s+time)?\b", lambda p: {"think": p.seconds()}),
+    Rule(r"\bthink(?:ing)?\s+time(?:\s+of|:|=)?\s*{t}", lambda p: {"think": p.seconds()}),
+    Rule(
+        r"\btools?(?:[\s-]*(?:calls?|use|times?|execution|latency))?(?:\s+(?:takes?|lasts?|of|runs?"
+        r"|for|about|around|is|needs?|=|:))*\s*{t}(?:\s+each)?",
+        lambda p: {"think": p.seconds()},
+    ),
+    Rule(
+        r"(?<![\w.])(?P<width>\d{3,4})\s*[x×*]\s*(?P<height>\d{3,4})(?:\s*px|\s*pixels)?\b", _size
+    ),
+    Rule(r"(?<![\w.])(?P<width>\d{3,4})\s*(?:px|pixels?)\b", _size),
+    states(r"{n}\s*(?:denoising|diffusion|inference|sampling|euler)?\s*steps\b", "request.steps"),
+    Rule(r"(?<![\w.])(?P<lines>360|480|540|576|720|1080|1440|2160)p\b", _lines),
+    states(r"{n}\s*frames\b(?!\s*(?:/|per|an?)\b)(?!\s*/)", "request.frames"),
+    Rule(
+        r"{t}[\s-]*(?:(?:audio\s+)?(?:clips|segments|utterances|snippets)|(?:long\s+)?calls)\b"
+        r"(?:\s+each)?(?!\s*(?:/|per|an?\b|daily))",
+        lambda p: {"request.audio_s": p.seconds()},
+    ),
+    Rule(
+        r"{t}[\s-]*(?:long\s+)?(?P<kept>(?:audio\s+|video\s+)?(?:clips|videos|segments|snippets|calls)\b)",
+        lambda p: {"request.audio_s": p.seconds()},
+    ),
+)

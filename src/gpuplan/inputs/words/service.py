@@ -1,0 +1,130 @@
+"""Facts of a description → the shape, load and targets of a service's requests."""
+
+from gpuplan.inputs.documents.document import KeyPath
+from gpuplan.inputs.words.batches import REQUESTS_PER_S, piece_of, pieces_of
+from gpuplan.inputs.words.draft import Draft
+from gpuplan.inputs.words.stages import passages_of_queries, put_passages
+from gpuplan.inputs.words.tasks import THINK_S, THINK_WHY, USES, patience
+from gpuplan.units import DAY
+
+LOADS = (
+    "users",
+    "requests_per_s",
+    "requests_per_day",
+    "output_tokens_per_s",
+    "concurrent_requests",
+)
+TOKENS_PER_AUDIO_S = 3.3  # 150 words a minute, 1.3 tokens a word
+VIDEO_FPS = 16  # of generated clips [Wan2.1]
+DAY_HOURS = (8, 20)
+CPU_PATIENCE = 3.0  # 150 ms a token: some 300 words a minute
+QUIET_FRAC = 0.1  # of the peak, outside the hours that are named
+
+
+def put_request(draft: Draft, at: KeyPath, use: str, why: str, most: int | None = None) -> None:
+    """The shape of one request: as stated, else as usual."""
+    usual, shape = USES[use], (*at, "request")
+    if "request.input_tokens" in draft.facts:
+        draft.move("context", (*at, "max_context_tokens"))
+    draft.move("context", (*shape, "input_tokens"))
+    draft.move("think", (*shape, "think_time_s"))
+    if use == "video":
+        draft.move("request.audio_s", (*shape, "frames"), VIDEO_FPS)
+    if use == "reranking" and draft.tree["workloads"][at[1]]["kind"] == "online_inference":
+        passages_of_queries(draft)
+        put_passages(draft, at)
+    move_keys(draft, at, ("request.",))
+    n_input = usual.input_tokens
+    if most is not None and n_input + usual.output_tokens > most:
+        n_input, why = most - usual.output_tokens, f"as much as a context of {most:,} tokens leaves"
+    draft.assume((*shape, "input_tokens"), n_input, "prompt length (tokens)", why)
+    for key, value in usual.keys.items():
+        draft.assume((*shape, key), value, key.replace("_", " "), why)
+    output = usual.output_tokens
+    if use == "transcription":
+        output = round(TOKENS_PER_AUDIO_S * draft.tree["workloads"][at[1]]["request"]["audio_s"])
+        why = "150 words a minute of speech, 1.3 tokens a word"
+    draft.assume((*shape, "output_tokens"), output, "output length (tokens)", why)
+    if usual.prefix_hit_frac:
+        hit = usual.prefix_hit_frac
+        draft.assume((*shape, "prefix_hit_frac"), hit, "prefix cache hit rate", why)
+
+
+def put_demand(draft: Draft, at: KeyPath) -> None:
+    """The load of an online service."""
+    demand: KeyPath = (*at, "demand")
+    for unit in pieces_of(draft, at):
+        rate = draft.take(f"rate.{unit}")
+        if rate is None:
+            continue
+        per_s = rate.value.per_s * piece_of(draft, at, unit)
+        is_daily = rate.value.period_s >= DAY
+        key = "requests_per_day" if is_daily else "requests_per_s"
+        draft.put((*demand, key), round(per_s * (DAY if is_daily else 1), 9), rate.words)
+    tokens = draft.take("rate.token")
+    if tokens is not None:
+        draft.put((*demand, "output_tokens_per_s"), tokens.value.per_s, tokens.words)
+        if "out" not in tokens.words and "gen" not in tokens.words:
+            why = "tokens per second of a service are taken as output tokens"
+            draft.note("tokens per second", "output", why, '"… output tokens/s"')
+    _live(draft, at)
+    move_keys(draft, at, ("demand.",))
+    if draft.take("people") and draft.has((*demand, "concurrent_requests")):
+        path = (*at, "request", "think_time_s")
+        draft.assume(path, THINK_S, "think time (s)", THINK_WHY)
+    _hours(draft, demand)
+    if not any(draft.has((*demand, key)) for key in LOADS):
+        why = "no load was named"
+        draft.assume((*demand, "requests_per_s"), REQUESTS_PER_S, "peak rate (requests/s)", why)
+
+
+def _live(draft: Draft, at: KeyPath) -> None:
+    """Streams of live speech: each makes a recording in the time that it lasts."""
+    audio_s = draft.tree["workloads"][at[1]].get("request", {}).get("audio_s")
+    streams = draft.take("demand.concurrent_requests") if audio_s else None
+    if streams is not None:
+        per_s = round(streams.value / float(audio_s), 9)
+        draft.put((*at, "demand", "requests_per_s"), per_s, streams.words)
+
+
+def _hours(draft: Draft, demand: KeyPath) -> None:
+    """A load of certain hours, or one by day and another at night."""
+    hours, night = draft.take("hours"), draft.take("night_frac")
+    if hours is None and night is None:
+        return
+    start, end = hours.value if hours else DAY_HOURS
+    quiet, words = (
+        (night.value, night.words) if night else (QUIET_FRAC, hours.words if hours else "")
+    )
+    profile = [1.0 if start <= hour < end else quiet for hour in range(24)]
+    draft.put((*demand, "hourly_profile"), profile, words)
+    why = "outside the hours that are named a tenth of the peak is left"
+    why = "no other hours were named for day and night" if night else why
+    change = "--set workloads[0].demand.hourly_profile=…"
+    draft.note("hours of the day", f"{start}:00 to {end}:00", why, change)
+
+
+def put_slo(draft: Draft, at: KeyPath, use: str, why: str) -> None:
+    """Targets as stated; where a whole response is limited, none but that."""
+    move_keys(draft, at, ("slo.",))
+    slo: KeyPath = (*at, "slo")
+    is_whole = any(draft.has((*slo, f"e2e_{statistic}_s")) for statistic in ("p50", "p95", "p99"))
+    if is_whole:
+        return
+    allowed = draft.value("policy.accelerators.allowed") or ("any",)
+    is_cpu = all(name.lower().startswith("cpu") for name in allowed)
+    if is_cpu:
+        why = "usual for CPUs: as fast as people read"
+    for key, limit in USES[use].slo.items():
+        metric = key.split("_")[0]
+        work = draft.tree["workloads"][at[1]]
+        if not any(other.startswith(f"{metric}_") for other in work.get("slo", {})):
+            longer, reason = patience(USES[use], key, draft.request(at))
+            longer *= CPU_PATIENCE if is_cpu else 1.0
+            draft.assume((*slo, key), round(limit * longer, 1), f"SLO {key}", why + reason)
+
+
+def move_keys(draft: Draft, at: KeyPath, prefixes: tuple[str, ...]) -> None:
+    """Facts that are keys of a workload under their own names."""
+    for field in [name for name in draft.facts if name.startswith(prefixes)]:
+        draft.move(field, (*at, *field.split(".")))
