@@ -12,6 +12,7 @@ def lazy_names(package: str, file: str) -> Callable[[str], Any]:
     """The package's `__getattr__`: names that the file imports for type checkers alone.
 
     They stand once, under `if TYPE_CHECKING:`; nothing of them is loaded before it is used.
+    `__all__` is the list of them.
     """
 
     @cache
@@ -19,6 +20,8 @@ def lazy_names(package: str, file: str) -> Callable[[str], Any]:
         return _listed(ast.parse(Path(file).read_text(encoding="utf-8")))
 
     def load(name: str) -> Any:
+        if name == "__all__":
+            return sorted(homes())
         if name.startswith("__") or name not in homes():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home, function = homes()[name]
