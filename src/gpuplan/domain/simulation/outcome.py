@@ -20,6 +20,19 @@ class RequestTimes:
     is_finished: Ints  # 1 or 0
     n_cached_tokens: Ints | None = None  # of the prompt, found in the cache; None: not kept
 
+    def take(self, rows: Ints) -> "RequestTimes":
+        """The named rows, in the order given."""
+        cached = self.n_cached_tokens
+        return RequestTimes(
+            wait_s=self.wait_s[rows],
+            ttft_s=self.ttft_s[rows],
+            tpot_s=self.tpot_s[rows],
+            e2e_s=self.e2e_s[rows],
+            n_preemptions=self.n_preemptions[rows],
+            is_finished=self.is_finished[rows],
+            n_cached_tokens=None if cached is None else cached[rows],
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseOverTime:

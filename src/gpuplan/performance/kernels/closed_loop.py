@@ -177,8 +177,10 @@ def mean_waits(
     for n in range(n_slots + 1):
         # The empty iteration costs what a prompt does not.
         room.decode_s[n] = decode_token_s(work, k, case, n / case.n_stages)
-    load = LoopLoad(case.input_tokens, case.output_tokens, LENGTH_SPREAD_FRAC, budget_tokens)
-    prompt = _prompt_times(work, k, case, times, budget_tokens)
+    # Each data-parallel rank has a budget of its own.
+    most_tokens = budget_tokens * work.n_data_parallel
+    load = LoopLoad(case.input_tokens, case.output_tokens, LENGTH_SPREAD_FRAC, most_tokens)
+    prompt = _prompt_times(work, k, case, times, most_tokens)
     _fill_waits(room, prompt, n_users, n_slots, load)
     return _mean(room.waits_s, 0, n_users), _mean(room.waits_s, n_users, n_total)
 

@@ -34,6 +34,7 @@ class ServingCase(NamedTuple):
     cached_tokens: Number = 0.0  # of the prompt, found in the prefix cache
     checked_tokens: Number = 1.0  # per sequence and iteration: one and the drafted ones
     gained_tokens: Number = 1.0  # of those, kept on average
+    is_balanced: Number = 0.0  # 1: data-parallel ranks read prompts in the same iterations
 
 
 class Served(NamedTuple):
@@ -74,6 +75,7 @@ def mixed_load(case: ServingCase, n_prompts: Number, n_decodes: Number) -> StepL
         n_decodes,
         _mean_context(case),
         case.checked_tokens,
+        case.is_balanced,
     )
 
 

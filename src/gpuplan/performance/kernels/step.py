@@ -148,6 +148,7 @@ class StepLoad(NamedTuple):
     n_decodes: Number
     context_tokens: Number  # mean context of the decoding sequences
     tokens_per_decode: Number = 1.0  # above 1: drafted tokens are checked along
+    is_even: Number = 0.0  # 1: data-parallel ranks carry the same, however few the sequences are
 
 
 class StepParts(NamedTuple):
@@ -201,6 +202,26 @@ def n_tokens_of(work: StepWork, load: StepLoad) -> Number:
     return load.prefill_tokens / work.context.n_ranks + n_checked
 
 
+def _n_ranks(work: StepWork, load: StepLoad, n_sequences: Number) -> Number:
+    """Data-parallel ranks that these sequences are on: each belongs to one."""
+    n_taken = greater(lesser(work.n_data_parallel, n_sequences), 1.0)
+    return n_taken + load.is_even * (work.n_data_parallel - n_taken)
+
+
+def on_fullest(work: StepWork, load: StepLoad) -> StepLoad:
+    """What the fullest data-parallel rank carries; the others wait for it at the experts."""
+    n_reading = _n_ranks(work, load, load.n_prefills)
+    return StepLoad(
+        load.prefill_tokens / n_reading,
+        load.prefill_context_tokens,
+        load.n_prefills / n_reading,
+        load.n_decodes / _n_ranks(work, load, load.n_decodes),
+        load.context_tokens,
+        load.tokens_per_decode,
+        load.is_even,
+    )
+
+
 def n_adapters_touched(adapters: Adapters, n_sequences: Number) -> Number:
     """Adapters that at least one of the sequences asks for, each with the same chance."""
     missed = (1.0 - 1.0 / adapters.n_adapters) ** (adapters.token_frac * n_sequences)
@@ -227,18 +248,18 @@ def _experts(work: StepWork, k: StepConstants, n_tokens: Number) -> Number:
     return uneven * overlapped(compute, read, k.expert_serial_frac)
 
 
-def attention_flop(mixing: Mixing, load: StepLoad, n_replicas: Number) -> Number:
-    """Scores, values and recurrence of all tokens of the iteration."""
+def attention_flop(mixing: Mixing, load: StepLoad, n_sharing: Number = 1.0) -> Number:
+    """Scores, values and recurrence of all tokens of one rank's iteration."""
     seen = lesser(load.prefill_context_tokens, mixing.limit_tokens)
     per_token = (
         mixing.prefill_flop * load.prefill_context_tokens
         + mixing.limited_prefill_flop * seen
         + mixing.scan_flop
     )
-    return load.prefill_tokens / n_replicas * per_token + decode_flop(mixing, load, n_replicas)
+    return load.prefill_tokens / n_sharing * per_token + decode_flop(mixing, load, n_sharing)
 
 
-def decode_flop(mixing: Mixing, load: StepLoad, n_replicas: Number) -> Number:
+def decode_flop(mixing: Mixing, load: StepLoad, n_sharing: Number = 1.0) -> Number:
     """Scores, values and recurrence of the decoding sequences."""
     held = lesser(load.context_tokens, mixing.limit_tokens)
     per_sequence = (
@@ -246,35 +267,34 @@ def decode_flop(mixing: Mixing, load: StepLoad, n_replicas: Number) -> Number:
         + mixing.limited_decode_flop * held
         + mixing.scan_flop
     )
-    return load.n_decodes * load.tokens_per_decode / n_replicas * per_sequence
+    return load.n_decodes * load.tokens_per_decode / n_sharing * per_sequence
 
 
-def cache_read_bytes(
-    mixing: Mixing, load: StepLoad, n_replicas: Number, n_context: Number = 1.0
-) -> Number:
+def cache_read_bytes(mixing: Mixing, load: StepLoad, n_context: Number = 1.0) -> Number:
     """Cache and state that the decoding sequences read; context ranks share the cache alone."""
     held = lesser(load.context_tokens, mixing.limit_tokens)
     cached = mixing.cache_bytes * load.context_tokens + mixing.limited_cache_bytes * held
-    return load.n_decodes / n_replicas * (cached / n_context + mixing.state_bytes)
+    return load.n_decodes * (cached / n_context + mixing.state_bytes)
 
 
 def _attention(work: StepWork, k: StepConstants, load: StepLoad) -> Number:
     rate = work.mixing.peak_flop_per_s * k.attention_compute_frac
-    n_sharing = work.n_data_parallel * work.context.n_ranks
+    n_sharing = work.context.n_ranks
     decode_s = decode_flop(work.mixing, load, n_sharing) / rate
-    read_s = cache_read_bytes(work.mixing, load, work.n_data_parallel, work.context.n_ranks) / (
+    read_s = cache_read_bytes(work.mixing, load, n_sharing) / (
         work.memory_bytes_per_s * k.cache_read_frac
     )
     all_s = attention_flop(work.mixing, load, n_sharing) / rate
     return overlapped(decode_s, read_s, k.gemm_serial_frac) + all_s - decode_s
 
 
-def _exchange(work: StepWork, k: StepConstants, n_tokens: Number) -> Number:
+def _exchange(work: StepWork, k: StepConstants, n_tokens: Number, n_mean: Number) -> Number:
+    """A rank's own collectives by its tokens; the way to the experts by the mean of all ranks."""
     x = work.exchange
     message = x.vector_bytes * n_tokens
     reduce_s = k.reduce_sync_s + k.reduce_time_frac * quickest_time_s(message, x.reduce)
     dispatch_s = k.reduce_sync_s + k.reduce_time_frac * curve_time_s(
-        message * x.n_dispatch_copies, x.dispatch
+        x.vector_bytes * n_mean * x.n_dispatch_copies, x.dispatch
     )
     stage_s = curve_time_s(message, x.stage)
     norm_s = k.reduce_sync_s + k.reduce_time_frac * quickest_time_s(NORM_BYTES * n_tokens, x.reduce)
@@ -289,8 +309,7 @@ def _exchange(work: StepWork, k: StepConstants, n_tokens: Number) -> Number:
 def context_bytes(work: StepWork, load: StepLoad) -> Number:
     """What the context ranks of one replica gather in one layer [Llama3-2024]."""
     c = work.context
-    moved = c.cache_bytes * load.prefill_tokens + c.answer_bytes * load.n_decodes
-    return moved / work.n_data_parallel
+    return c.cache_bytes * load.prefill_tokens + c.answer_bytes * load.n_decodes
 
 
 def _context(work: StepWork, k: StepConstants, load: StepLoad) -> Number:
@@ -304,39 +323,38 @@ def _context(work: StepWork, k: StepConstants, load: StepLoad) -> Number:
 def limit_s(work: StepWork, load: StepLoad, evenness: Number) -> Number:
     """What no machine of these peaks can undercut: the longest of arithmetic, memory and link."""
     m, e, x = work.matrices, work.experts, work.exchange
-    c, a, n_sharing = work.context, work.adapters, work.n_data_parallel * work.context.n_ranks
-    n_all = n_tokens_of(work, load)
-    n_here = n_all / work.n_data_parallel
-    n_rows = (load.n_prefills + load.n_decodes * load.tokens_per_decode) / work.n_data_parallel
-    n_sequences = (load.n_prefills + load.n_decodes) / work.n_data_parallel
+    c, a, here = work.context, work.adapters, on_fullest(work, load)
+    n_all, n_here = n_tokens_of(work, load), n_tokens_of(work, here)
+    n_rows = here.n_prefills + here.n_decodes * here.tokens_per_decode
     arithmetic = (
         m.quantized_flop * n_here / m.quantized_peak_flop_per_s
         + (m.base_flop + a.flop * a.token_frac) * n_here / m.base_peak_flop_per_s
         + m.head_flop * n_rows / m.base_peak_flop_per_s
         + e.flop * e.n_active * n_all / e.peak_flop_per_s
-        + attention_flop(work.mixing, load, n_sharing) / work.mixing.peak_flop_per_s
+        + attention_flop(work.mixing, here, c.n_ranks) / work.mixing.peak_flop_per_s
     )
     moved = (
         m.quantized_bytes
         + m.base_bytes
         + m.head_bytes
         + n_touched(e, n_all, evenness) * e.expert_bytes
-        + n_adapters_touched(a, n_sequences) * a.adapter_bytes
-        + cache_read_bytes(work.mixing, load, work.n_data_parallel, c.n_ranks)
+        + n_adapters_touched(a, here.n_prefills + here.n_decodes) * a.adapter_bytes
+        + cache_read_bytes(work.mixing, here, c.n_ranks)
     )
     # A rank sends its vector at least once, even where the switch adds.
-    n_vectors = x.n_reduces + x.n_dispatches * x.n_dispatch_copies + x.n_stage_hops
-    gathered = c.n_gathers * context_bytes(work, load) * (1.0 - 1.0 / c.n_ranks)
-    link = (n_vectors * x.vector_bytes * n_here + gathered) / x.link_bytes_per_s
+    n_sent = (x.n_reduces + x.n_stage_hops) * n_here
+    n_sent += x.n_dispatches * x.n_dispatch_copies * n_all / work.n_data_parallel
+    gathered = c.n_gathers * context_bytes(work, here) * (1.0 - 1.0 / c.n_ranks)
+    link = (n_sent * x.vector_bytes + gathered) / x.link_bytes_per_s
     return greater(greater(arithmetic, moved / work.memory_bytes_per_s), link)
 
 
 def step_parts(work: StepWork, k: StepConstants, load: StepLoad) -> StepParts:
-    """The iteration, part by part."""
-    n_all = n_tokens_of(work, load)
-    n_here = n_all / work.n_data_parallel
-    n_rows = (load.n_prefills + load.n_decodes * load.tokens_per_decode) / work.n_data_parallel
-    n_sequences = (load.n_prefills + load.n_decodes) / work.n_data_parallel
+    """The iteration, part by part: the fullest rank's own, and what all ranks do together."""
+    here = on_fullest(work, load)
+    n_all, n_here = n_tokens_of(work, load), n_tokens_of(work, here)
+    n_rows = here.n_prefills + here.n_decodes * here.tokens_per_decode
+    n_sequences = here.n_prefills + here.n_decodes
     n_operators = work.exchange.n_operators + work.adapters.n_operators
     slow = k.slowdown_frac
     activation_rate = work.memory_bytes_per_s * k.activation_read_frac
@@ -344,12 +362,11 @@ def step_parts(work: StepWork, k: StepConstants, load: StepLoad) -> StepParts:
     return StepParts(
         slow * (_matrices(work, k, n_here, n_rows) + _adapters(work, k, n_here, n_sequences)),
         slow * _experts(work, k, n_all),
-        slow * _attention(work, k, load),
+        slow * _attention(work, k, here),
         slow * touched_s,
         slow * n_operators * k.operator_s,
-        slow * (_exchange(work, k, n_here) + _context(work, k, load)),
-        (1.0 - k.host_hidden_frac)
-        * (k.host_s + k.host_sequence_s * (load.n_decodes + load.n_prefills)),
+        slow * (_exchange(work, k, n_here, n_all / work.n_data_parallel) + _context(work, k, here)),
+        (1.0 - k.host_hidden_frac) * (k.host_s + k.host_sequence_s * n_sequences),
         limit_s(work, load, k.expert_evenness),
     )
 

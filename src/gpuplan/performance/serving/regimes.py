@@ -18,6 +18,9 @@ MANY = 1e9  # requests wait without end
 # A model that does not fit is answered as if a hundredth of the memory were left: the caller says
 # that it does not fit, the time is what it would take if it did.
 LEAST_CACHE_FRAC = 0.01
+# Engines that hold prompts back until every data-parallel rank has one (attention_dp_config), as
+# all measured runs of them did; elsewhere the ranks wait for the one that reads.
+BALANCING = ("trtllm",)
 
 
 def serving_case(setup: ServingSetup) -> tuple[ServingCase, bool]:
@@ -40,6 +43,7 @@ def case_in(memory: InferenceMemory, setup: ServingSetup) -> ServingCase:
         cached_tokens=load.input_tokens * load.cached_input_frac,
         checked_tokens=1.0 if setup.drafts is None else float(setup.drafts.checked_tokens),
         gained_tokens=1.0 if setup.drafts is None else float(setup.drafts.gained_tokens),
+        is_balanced=float(setup.engine.name in BALANCING),
     )
 
 

@@ -9,6 +9,7 @@ from gpuplan.performance.kernels.step import (
     cache_read_bytes,
     device_s,
     n_touched,
+    on_fullest,
     step_parts,
     step_time_s,
 )
@@ -37,14 +38,13 @@ def phase_point(phase: str, work: StepWork, k: StepConstants, load: StepLoad) ->
 def _arithmetic(work: StepWork, load: StepLoad) -> tuple[float, float]:
     """Operations of one accelerator, and their time at the dense peaks of their precisions."""
     m, e = work.matrices, work.experts
-    n_all = load.prefill_tokens + load.n_decodes
-    n_here = n_all / work.n_data_parallel
-    n_rows = (load.n_prefills + load.n_decodes) / work.n_data_parallel
+    n_all, here = load.prefill_tokens + load.n_decodes, on_fullest(work, load)
+    n_here, n_rows = here.prefill_tokens + here.n_decodes, here.n_prefills + here.n_decodes
     parts = [
         (m.quantized_flop * n_here, m.quantized_peak_flop_per_s),
         (m.base_flop * n_here + m.head_flop * n_rows, m.base_peak_flop_per_s),
         (e.flop * e.n_active * n_all, e.peak_flop_per_s),
-        (attention_flop(work.mixing, load, work.n_data_parallel), work.mixing.peak_flop_per_s),
+        (attention_flop(work.mixing, here), work.mixing.peak_flop_per_s),
     ]
     return sum(flop for flop, _ in parts), sum(flop / peak for flop, peak in parts)
 
@@ -54,4 +54,4 @@ def _moved_bytes(work: StepWork, k: StepConstants, load: StepLoad) -> float:
     n_all = load.prefill_tokens + load.n_decodes
     touched = n_touched(e, n_all, k.expert_evenness)
     weights = m.quantized_bytes + m.base_bytes + m.head_bytes + touched * e.expert_bytes
-    return float(weights + cache_read_bytes(work.mixing, load, work.n_data_parallel))
+    return float(weights + cache_read_bytes(work.mixing, on_fullest(work, load)))

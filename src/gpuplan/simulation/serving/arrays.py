@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from gpuplan.domain.columns import Ints, floats
 from gpuplan.domain.simulation.engine import EngineLimits, Fleet
 from gpuplan.domain.simulation.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
-from gpuplan.domain.traffic.stream import Requests
+from gpuplan.domain.traffic.stream import ClosedLoop, Grouping, Requests, requests_of
 from gpuplan.errors import InvariantError, one
 from gpuplan.simulation.serving.features import hits_of, in_lines
 from gpuplan.simulation.serving.kernels.engine import records as rec
@@ -237,3 +237,22 @@ def use_of(sim: AnyEngines, end: int) -> UseOverTime:
         compute_frac=floats(shares[:, st.COMPUTE_S]),
         bandwidth_frac=floats(shares[:, st.READ_S]),
     )
+
+
+def loop_requests(loop: ClosedLoop) -> Requests:
+    """Requests of a closed loop; when each is asked is the fleet's doing."""
+    history, group = loop.prefix_tokens, None
+    if history is not None:
+        # A row without history begins a conversation.
+        group = np.cumsum((history == 0) | (np.diff(loop.user, prepend=-1) != 0))
+    grouping = Grouping(session=loop.user, prefix_group=group, prefix_tokens=history)
+    none = np.zeros(len(loop.user))
+    return requests_of(none, loop.input_tokens, loop.output_tokens, grouping=grouping)
+
+
+def loop_turns(loop: ClosedLoop, accepted: Ints) -> Ints:
+    """The next row of the same user that can be served at all."""
+    following = np.full(len(loop.user), st.NONE)
+    is_same = loop.user[accepted[1:]] == loop.user[accepted[:-1]]
+    following[accepted[:-1][is_same]] = accepted[1:][is_same]
+    return following

@@ -4,15 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpuplan.domain.columns import Ints
+from gpuplan.domain.columns import Ints, floats
 from gpuplan.domain.simulation.engine import Fleet
 from gpuplan.domain.simulation.outcome import Outcome
-from gpuplan.domain.traffic.stream import PrefixBlocks, Requests
+from gpuplan.domain.traffic.stream import ClosedLoop, PrefixBlocks, Requests
 from gpuplan.errors import InputError, Problem
 from gpuplan.simulation.serving.arrays import (
     ROUTERS,
     drawn_pairs,
     engine_state,
+    loop_requests,
+    loop_turns,
     outcome_of,
     refusals_of,
 )
@@ -26,6 +28,7 @@ from gpuplan.simulation.serving.features import (
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.cost import SCALE
 from gpuplan.simulation.serving.kernels.engine.lockstep import run_lockstep
+from gpuplan.simulation.serving.kernels.engine.lockstep_loop import UserTurns, run_lockstep_loop
 from gpuplan.simulation.serving.kernels.engine.runs import (
     run_apart,
     run_routed,
@@ -71,6 +74,14 @@ def _simulated(
     requests: Requests, fleet: Fleet, *, bin_s: float, method: str, blocks: PrefixBlocks | None
 ) -> Outcome:
     taken = refusals_of(requests, fleet.limits)
+    sim = _engines(requests, fleet, bin_s=bin_s, blocks=blocks)
+    _run(sim, taken.accepted, fleet, method=method)
+    return outcome_of(requests, sim, taken=taken, start_s=fleet.limits.start_s)
+
+
+def _engines(
+    requests: Requests, fleet: Fleet, *, bin_s: float, blocks: PrefixBlocks | None = None
+) -> AnyEngines:
     sim: AnyEngines = engine_state(requests, fleet, bin_s)
     if is_sglang(fleet.limits):
         sim = with_sglang(sim, requests, (fleet.limits,), blocks=blocks)
@@ -78,8 +89,57 @@ def _simulated(
         sim = with_features(sim, requests, (fleet.limits,), blocks=blocks, seed=fleet.seed)
         if fleet.limits.admission.n_stages > 1:
             sim = with_stages(sim, fleet.limits.admission.n_stages)
-    _run(sim, taken.accepted, fleet, method=method)
-    return outcome_of(requests, sim, taken=taken, start_s=fleet.limits.start_s)
+    return sim
+
+
+def simulate_lockstep_loop(loop: ClosedLoop, fleet: Fleet, *, bin_s: float = BIN_S) -> Outcome:
+    """Users who wait for each response, before data-parallel ranks that step together.
+
+    Requests of the outcome are in order of arrival, which the fleet itself decides.
+    """
+    requests = loop_requests(loop)
+    check_fleet(requests, fleet)
+    if is_idle_cache(fleet.limits) and not shares_text(requests, None):
+        bare = replace(fleet, limits=without_cache(fleet.limits))
+        found = _looped(loop, requests, bare, bin_s=bin_s)
+        if found.totals.n_preemptions == 0:
+            return with_lookups(found)
+    return _looped(loop, requests, fleet, bin_s=bin_s)
+
+
+def _looped(loop: ClosedLoop, requests: Requests, fleet: Fleet, *, bin_s: float) -> Outcome:
+    taken = refusals_of(requests, fleet.limits)
+    sim = _engines(requests, fleet, bin_s=bin_s)
+    pauses = np.rint(loop.think_s * st.TICKS_PER_S).astype(np.int64)
+    firsts = taken.accepted[np.diff(loop.user[taken.accepted], prepend=-1) != 0]
+    following = loop_turns(loop, taken.accepted)
+    _run_loop(sim, UserTurns(pauses[firsts], firsts, following, pauses), fleet)
+    found = outcome_of(requests, sim, taken=taken, start_s=fleet.limits.start_s)
+    order = np.argsort(sim.request[:, st.ARRIVE], kind="stable")
+    arrive_s = floats(sim.request[order, st.ARRIVE] / st.TICKS_PER_S)
+    return replace(
+        found,
+        requests=replace(requests.take(order), arrive_s=arrive_s),
+        times=found.times.take(order),
+    )
+
+
+def _run_loop(sim: AnyEngines, users: UserTurns, fleet: Fleet) -> None:
+    sim.limit[:, st.IS_JUMPING] = True
+    sim.limit[:, st.LAST_INSTANT] = st.FOREVER
+    pairs = drawn_pairs(fleet.router, fleet.n_engines, len(users.pause), seed=fleet.seed)
+    seen = np.zeros((2, fleet.n_engines), dtype=np.int64)
+    group, shared = _group(fleet)
+    if len(users.due):
+        run_lockstep_loop(sim, users, pairs, seen, group, shared)
+
+
+def _group(fleet: Fleet) -> tuple[Ints, Ints]:
+    """Engines of one group and the router; what a group does together, in ticks."""
+    assert fleet.lockstep is not None
+    sizes = (fleet.lockstep.n_engines, ROUTERS[fleet.router])
+    shared = np.rint(fleet.lockstep.shared_s * SCALE).astype(np.int64)
+    return np.array(sizes, dtype=np.int64), shared
 
 
 def check_fleet(requests: Requests, fleet: Fleet) -> None:
@@ -125,7 +185,4 @@ def _run(sim: AnyEngines, accepted: Ints, fleet: Fleet, *, method: str) -> None:
     if fleet.lockstep is None:
         run_routed(sim, accepted, pairs, ROUTERS[fleet.router], seen)
         return
-    together = fleet.lockstep
-    sizes = (together.n_engines, ROUTERS[fleet.router])
-    shared = np.rint(together.shared_s * SCALE).astype(np.int64)
-    run_lockstep(sim, accepted, pairs, seen, np.array(sizes, dtype=np.int64), shared)
+    run_lockstep(sim, accepted, pairs, seen, *_group(fleet))

@@ -57,11 +57,12 @@ def own_step_table(steps: StepTimes, *, max_tokens: int, max_sequences: int) -> 
 
 
 def step_table(
-    work: StepWork, k: StepConstants, *, max_tokens: int, max_sequences: int
+    work: StepWork, k: StepConstants, *, max_tokens: int, max_sequences: int, beside_s: float = 0.0
 ) -> StepTable:
     """Columns up to these many tokens and sampled rows of one iteration.
 
     Attention replicas that share experts carry equal loads: columns are by what one of them has.
+    The host's floor is of an iteration as a whole, of which `beside_s` is not in the columns.
     """
     n_equal = float(work.n_data_parallel)
     tokens = _load(n_equal * np.arange(max_tokens + 1, dtype=np.float64), 0.0)
@@ -85,7 +86,7 @@ def step_table(
                     limit_s(_lifted(bare, is_peak=True, is_memory=True), tokens, k.expert_evenness),
                     tokens.prefill_tokens,
                 ),
-                k.host_hidden_frac * k.host_s,
+                k.host_hidden_frac * k.host_s - beside_s,
             )
         ),
         row_device_s=_above_first(_device_s(bare, k, rows, rows.n_prefills)),
@@ -93,8 +94,8 @@ def step_table(
         attention=_attention_work(work),
         rates=_attention_rates(work, k),
         host_s=float((1.0 - k.host_hidden_frac) * k.host_s),
-        host_sequence_s=float((1.0 - k.host_hidden_frac) * k.host_sequence_s) * n_equal,
-        prompt_floor_s=float(launched_s(work, k)),
+        host_sequence_s=float((1.0 - k.host_hidden_frac) * k.host_sequence_s),
+        prompt_floor_s=max(0.0, float(launched_s(work, k)) - beside_s),
     )
 
 
@@ -113,16 +114,17 @@ def lockstep_of(
     )
     load = _load(np.arange(layout.dp * max_tokens + 1, dtype=np.float64), 0.0)
     whole, alone = step_parts(work, k, load), step_parts(own, k, load)
-    together_s = whole.experts_s + whole.exchange_s - alone.exchange_s
+    together_s = _column(whole.experts_s + whole.exchange_s - alone.exchange_s, load.prefill_tokens)
+    most = {"max_tokens": max_tokens, "max_sequences": max_sequences}
     return LockStep(
         n_engines=layout.dp,
-        own=step_table(own, k, max_tokens=max_tokens, max_sequences=max_sequences),
-        shared_s=_column(together_s, load.prefill_tokens),
+        own=step_table(own, k, **most, beside_s=float(together_s[1])),
+        shared_s=together_s,
     )
 
 
 def _load(n_tokens: float | Floats, n_rows: float | Floats) -> StepLoad:
-    return StepLoad(n_tokens, 0.0, n_rows, 0.0, 0.0)
+    return StepLoad(n_tokens, 0.0, n_rows, 0.0, 0.0, is_even=1.0)
 
 
 def _column(values: float | Floats, like: Floats) -> Floats:

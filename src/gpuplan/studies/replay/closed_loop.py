@@ -20,6 +20,7 @@ from gpuplan.domain.traffic.drawn import DrawnLoad, LoadSource
 from gpuplan.domain.traffic.stream import ClosedLoop, Grouping, requests_of
 from gpuplan.errors import InputError, Problem
 from gpuplan.simulation.serving.fleet.run import simulate_closed_loop
+from gpuplan.simulation.serving.run import simulate_lockstep_loop
 from gpuplan.studies.inference.prefix import fresh_requests
 from gpuplan.studies.replay.routed import resting
 from gpuplan.units import DAY
@@ -154,6 +155,8 @@ def closed_load(load: DrawnLoad, *, seed: int) -> LoadSource:
 def closed_outcome(loop: ClosedLoop, fleet: Fleet, *, bin_s: float) -> Outcome:
     """The loop against equal engines behind one router."""
     heard = _heard(loop, fleet.limits.start_s)
+    if fleet.lockstep is not None:
+        return simulate_lockstep_loop(heard, fleet, bin_s=bin_s)
     found = simulate_closed_loop(heard, resting(fleet), bin_s=bin_s)
     return replace(found.outcome, paid_engine_s=None)
 

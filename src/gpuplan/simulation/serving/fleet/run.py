@@ -7,8 +7,9 @@ import numpy as np
 
 from gpuplan.domain.columns import Ints
 from gpuplan.domain.simulation.fleet import ElasticFleet, FleetOutcome
-from gpuplan.domain.traffic.stream import ClosedLoop, Grouping, PrefixBlocks, Requests, requests_of
+from gpuplan.domain.traffic.stream import ClosedLoop, PrefixBlocks, Requests
 from gpuplan.errors import InputError, one
+from gpuplan.simulation.serving.arrays import loop_requests, loop_turns
 from gpuplan.simulation.serving.fleet.arrays import Jobs, elastic_of, engines_of
 from gpuplan.simulation.serving.fleet.check import check_arrivals, check_fleet
 from gpuplan.simulation.serving.fleet.control import run_to_end
@@ -65,27 +66,12 @@ def simulate_closed_loop(
     """
     if not np.all(np.isfinite(loop.think_s)) or np.any(loop.think_s < 0):
         raise one(InputError, "fleet", "think_s", "is not a time", "use 0 s or more")
-    n = len(loop.user)
-    history = loop.prefix_tokens
-    # A row without history begins a conversation.
-    group = None
-    if history is not None:
-        group = np.cumsum((history == 0) | (np.diff(loop.user, prepend=-1) != 0))
-    grouping = Grouping(session=loop.user, prefix_group=group, prefix_tokens=history)
-    requests = requests_of(np.zeros(n), loop.input_tokens, loop.output_tokens, grouping=grouping)
-    service = np.zeros(n, dtype=np.int64)
+    requests = loop_requests(loop)
+    service = np.zeros(len(requests), dtype=np.int64)
     check_fleet(fleet, service)
     accepted, reasons = _servable(requests, fleet, service)
-    jobs = Jobs(requests, service, accepted, _turns(loop, accepted), loop.think_s, None)
+    jobs = Jobs(requests, service, accepted, loop_turns(loop, accepted), loop.think_s, None)
     return _run_textless(jobs, fleet, reasons, bin_s=bin_s, method=method, is_closed=True)
-
-
-def _turns(loop: ClosedLoop, accepted: Ints) -> Ints:
-    """The next row of the same user that can be served at all."""
-    following = np.full(len(loop.user), st.NONE)
-    is_same = loop.user[accepted[1:]] == loop.user[accepted[:-1]]
-    following[accepted[:-1][is_same]] = accepted[1:][is_same]
-    return following
 
 
 def _servable(

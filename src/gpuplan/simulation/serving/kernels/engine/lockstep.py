@@ -31,7 +31,7 @@ from gpuplan.simulation.serving.kernels.jit.compiled import held, kernel, part
 
 
 @part
-def _begin_all(engines: Engines, first: int, n: int, shared: Ints) -> None:
+def begin_all(engines: Engines, first: int, n: int, shared: Ints) -> None:
     """Each engine schedules its step; all of them end when the longest one does."""
     longest, n_tokens = st.ZERO, st.ZERO
     for r in range(first, first + n):
@@ -51,7 +51,7 @@ def _begin_all(engines: Engines, first: int, n: int, shared: Ints) -> None:
 
 
 @part
-def _is_idle(engines: Engines, first: int, n: int) -> bool:
+def is_idle(engines: Engines, first: int, n: int) -> bool:
     """Nothing runs and nobody waits; a group that runs nothing sleeps until somebody comes."""
     earliest = st.FOREVER
     for r in range(first, first + n):
@@ -158,7 +158,7 @@ def _n_together(engines: Engines, first: int, n: int) -> int:
 
 
 @part
-def _jump_all(engines: Engines, first: int, n: int, until: int, shared: Ints) -> bool:
+def jump_all(engines: Engines, first: int, n: int, until: int, shared: Ints) -> bool:
     """Take as many decode steps at once as nothing interrupts and as end by then, if any."""
     k = _plan_all(engines, first, n)
     if k == 0:
@@ -209,16 +209,16 @@ def _advance_all(engines: Engines, first: int, n: int, until: int, shared: Ints)
                 return int(s[st.FLIGHT_END])
             for r in range(first, first + n):
                 complete(held(one_engine(engines, r)))
-        if _is_idle(engines, first, n):
+        if is_idle(engines, first, n):
             return st.FOREVER
         if s[st.NOW] >= until:
             return int(s[st.NOW])
-        if not _jump_all(engines, first, n, until, shared):
-            _begin_all(engines, first, n, shared)
+        if not jump_all(engines, first, n, until, shared):
+            begin_all(engines, first, n, shared)
 
 
 @part
-def _earliest(event: Ints, first: int, n: int) -> int:
+def earliest(event: Ints, first: int, n: int) -> int:
     """When the first of a group's engines has something to report."""
     found = event[first]
     for r in range(first + 1, first + n):
@@ -242,7 +242,7 @@ def run_lockstep(
         i = st.NONE if is_over else accepted[turn]
         now = engines.limit[0, st.LAST_INSTANT] if is_over else engines.request[i, st.ARRIVE]
         for first in range(0, event.shape[0], size):
-            if is_over or _earliest(event, first, size) <= now:
+            if is_over or earliest(event, first, size) <= now:
                 ahead = _advance_all(engines, first, size, now, shared)
                 for r in range(first, first + size):
                     event[r], load[r] = ahead, engines.scalar[r, st.OUTSTANDING]
