@@ -51,7 +51,7 @@ OF_ONE = (
 )
 KIND_OF = r"(?:(?:new|incoming|customer|user|legal|medical|scientific|web|text|short|long|generated"
 KIND_OF += r"|synthetic|support|product|api|inference|http|peak|llm|the|our|more|call|phone|meeting"
-KIND_OF += r"|news|scanned|insurance|job)\s+)*"
+KIND_OF += r"|pdf|html|log|news|scanned|insurance|job)\s+)*"
 _SPOKEN = (
     r"(?:(?:audio|call[\s-]?cent(?:er|re)|phone|podcast|meeting|lecture|recorded|video)[\s-]*)*"
 )
@@ -95,17 +95,21 @@ def counted(phrase: Phrase) -> Facts:
 def _words(phrase: Phrase) -> Facts:
     """Words of a text, as tokens."""
     tokens = phrase.number() * TOKENS_PER_WORD
-    told = {"tokens_per_word": TOKENS_PER_WORD}
+    return {**_tokens(phrase, tokens), "tokens_per_word": TOKENS_PER_WORD}
+
+
+def _tokens(phrase: Phrase, tokens: float) -> Facts:
+    """An amount of tokens, or a rate where the phrase says per what."""
     if not (phrase.get("per") or phrase.get("adverb")):
-        return {"amount.token": tokens, **told}
+        return {"amount.token": tokens}
     period = phrase.period_s()
-    return {**_rated("token", tokens / period, period), **told}
+    return _rated("token", tokens / period, period)
 
 
 def _bytes(phrase: Phrase) -> Facts:
     """Text by its size on disk, as tokens."""
     size = phrase.number() * 1e3 ** (1 + "kmgtp".index(phrase.get("bytes")))
-    return {"amount.token": size / BYTES_PER_TOKEN, "bytes_per_token": BYTES_PER_TOKEN}
+    return {**_tokens(phrase, size / BYTES_PER_TOKEN), "bytes_per_token": BYTES_PER_TOKEN}
 
 
 def _rollouts(phrase: Phrase) -> Facts:
@@ -268,7 +272,7 @@ LOADS = (
     Rule(r"{n}\s*words\b(?:\s*{per})?", _words),
     Rule(
         r"{n}\s*(?P<bytes>[kmgtp])i?b\b\s*(?:of\s+)?(?:(?:raw|plain|clean|web|our|the)\s+)*"
-        r"(?:text|data|documents?|corpus|html)\b",
+        rf"(?:text|data|corpus|html|logs?|json|{DOCS})\b(?:\s*{{per}})?",
         _bytes,
     ),
     Rule(rf"(?P<doc>\b{DOCS}\s*[,:(]\s*){{n}}\s*{{per}}", _rate),

@@ -41,6 +41,7 @@ KINDS = (
     "process",
 )  # first wins
 OF_DOCUMENTS = ("ocr", "summarization", "translation", "classification", "extraction")
+SEEN = {"image": "captioning"}  # by a model that writes
 BY_MODEL = {
     "speech": "transcription",
     "diffusion": "images",
@@ -54,6 +55,7 @@ def assemble(draft: Draft, models: tuple[Named, ...]) -> None:
     """The workloads and terms that the facts describe."""
     _people_at_once(draft)
     _converted(draft)
+    _search(draft)
     stated = draft.take("kind")
     kind = _kind(draft, models, stated.value if stated else ())
     is_mixed = kind in DEADLINE_S and _has_users(draft)
@@ -140,8 +142,32 @@ def _left_over(draft: Draft) -> None:
             draft.note("words not understood", repr(fact.words), why, "reword it")
 
 
+def _of_each_user(draft: Draft) -> None:
+    """Fewer requests a day than there are users: those of each."""
+    users, rate = draft.facts.get("demand.users"), draft.facts.get("rate.request")
+    if users is None or rate is None or rate.value.period_s < DAY:
+        return
+    per_day = rate.value.per_s * DAY
+    if per_day < users.value:
+        draft.take("rate.request")
+        draft.facts["requests_per_user_per_day"] = rate._replace(value=per_day)
+        why = "fewer than there are users: taken as those of each"
+        draft.note(
+            "requests per day", f"{per_day:g} of each user", why, '"… requests a day in all"'
+        )
+
+
+def _search(draft: Draft) -> None:
+    """Search is retrieval for a response, unless its other parts are named."""
+    stated = draft.facts.get("use")
+    if stated is not None and "search" in stated.value:
+        others = tuple(use for use in stated.value if use != "search")
+        draft.facts["use"] = stated._replace(value=others or ("rag",))
+
+
 def _people_at_once(draft: Draft) -> None:
     """Concurrent users ask, read and ask again, unless it is said how often they ask."""
+    _of_each_user(draft)
     users, daily = draft.facts.get("demand.users"), draft.facts.get("requests_per_user_per_day")
     if users is not None and daily is not None:
         words = f"{users.words}, {daily.words}"
@@ -208,11 +234,11 @@ def _use(draft: Draft, model: NamedModel | None) -> tuple[str, str]:
         return named, f"usual for {named}"
     if named == "embeddings":
         return named, "usual for embeddings"
-    units = {"image": "images", "audio_s": "transcription"}
     counted = {
         name.partition(".")[2] for name in draft.facts if name.startswith(("rate", "amount"))
     }
-    use = next((use for unit, use in units.items() if model is None and unit in counted), "chat")
+    units = {"image": "images", "audio_s": "transcription"} if model is None else SEEN
+    use = next((use for unit, use in units.items() if unit in counted), "chat")
     return use, f"usual for {use}" + (", as no use case was named" if use == "chat" else "")
 
 
@@ -319,7 +345,7 @@ def _documents_beside(draft: Draft, uses: Sequence[str], beside: Documents) -> N
         {"name": "documents", "kind": "batch_inference", "model": works[0]["model"], "request": {}}
     )
     at: KeyPath = ("workloads", 1)
-    use = next((use for use in OF_DOCUMENTS if use in uses), "")
+    use = next((use for use in (*OF_DOCUMENTS, "embeddings") if use in uses), "")
     why = f"usual for {use or 'summarization, as their use was not named'}"
     usual = USES[use or "summarization"]
     if beside.model is not None:

@@ -80,7 +80,10 @@ LENGTHS = (
     states(rf"\b(?:context|ctx)(?:\s+window)?{_IS}{{n}}{TOK}(?![\w%])", "context"),
     states(r"\bseq(?:uence)?(?:\s*len(?:gth)?)?(?:\s+of|=|:)?\s*{n}\b", "training.sequence_tokens"),
     states(r"{n}[\s-]*(?:token\s+)?sequences?(?:\s+length)?\b", "training.sequence_tokens"),
-    states(rf"{{n}}[\s-]*tok(?:en)?s?[\s-]*{_LONG_OUT}\b(?!\s*/)", "request.output_tokens"),
+    states(
+        rf"{{n}}[\s-]*tok(?:en)?s?[\s-]*(?:of\s+)?{_SORT}{_LONG_OUT}\b(?!\s*/)",
+        "request.output_tokens",
+    ),
     states(rf"{{n}}[\s-]*tok(?:en)?s?[\s-]*{_LONG_IN}\b", "request.input_tokens"),
     states(rf"{{n}}{TOK}\s*out\b(?!\s+of)", "request.output_tokens"),
     states(rf"\b{_LONG_OUT}{TOK}{_IS}{{n}}{_END}", "request.output_tokens"),

@@ -132,6 +132,7 @@ def _faults(
         if _is_weighty(each[0], bool(models))
         or not is_known
         or (not models and _is_name(text, *each))
+        or (each[0][0].isupper() and _IN_PLACE.search(text[: each[1]]))
     ]
     faults = _either(text, found.models)
     faults += [_not_understood(*each, lexicon, is_named=bool(models)) for each in strange]
@@ -167,6 +168,7 @@ def _is_weighty(words: str, is_named: bool) -> bool:
     return has_digit or is_part or bool(REFUSED & set(words.lower().split()))
 
 
+_IN_PLACE = re.compile(r"\b(?:in|within|inside)\s+(?:the\s+)?$", re.IGNORECASE)
 _BEFORE_NAME = re.compile(
     r"\b(?:with|using|use|serv(?:e|ing)|run(?:ning)?|train(?:ing)?|deploy|host|via|tun(?:e|ing))\s+"
     r"(?:(?:an?|the|our)\s+)?$",

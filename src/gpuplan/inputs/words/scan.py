@@ -195,6 +195,8 @@ def _found(
 def _card(text: str, start: int, end: int) -> str | None:
     """What may be the name of an accelerator: one word, and others only as parts of such names."""
     first, *others = text[start:end].split() or [""]
+    if others and first in ("a", "an"):
+        return None  # a 10 kW room is no A10
     is_tail = all(_CARD_WORDS.fullmatch(word) for word in others)
     is_pair = len(others) == 1 and _CARD_WORDS.fullmatch(first) is not None
     return text[start:end] if is_tail or is_pair else None

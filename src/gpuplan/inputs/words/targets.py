@@ -130,6 +130,12 @@ def _exchange(phrase: Phrase) -> str:
     return f"1 {name} = {_in_usd(phrase):.4g} USD" if name else ""
 
 
+def _tariff(phrase: Phrase) -> Facts:
+    """The price of electricity in US dollars."""
+    usd = phrase.number() * _in_usd(phrase) * (PERCENT if phrase.get("cent") else 1.0)
+    return {"site.electricity_usd_per_kwh": round(usd, 9)}
+
+
 def _growth(phrase: Phrase) -> Facts:
     """Compound growth per month from a factor over a time."""
     words = {"doubl": 2.0, "tripl": 3.0, "quadrupl": 4.0}
@@ -234,7 +240,14 @@ LIMITS = (
     states(r"\b(?:availability|uptime)(?:\s+of|:|=)?\s*{n}\s*%", "slo.availability_frac", PERCENT),
 )
 
+_ENERGY = r"(?:electricity|energy|power)"
 MONEY = (
+    Rule(
+        rf"(?:{_ENERGY}\s*)?(?:(?:at|:|of|costs?|price|is)\s*)*(?:{_USD}|(?P<sign>[€£¥₹]))?\s*"
+        r"{n}\s*(?:(?P<code>eur(?:os?)?|gbp|chf|inr|jpy)\b|\$|usd|dollars?|(?P<cent>¢|ct|cents?))?\s*"
+        rf"(?:/|per|a)\s*kwh\b(?:\s+(?:for\s+)?{_ENERGY})?",
+        _tariff,
+    ),
     Rule(
         rf"(?:{_LIMIT}\s*)*(?:(?P<sign>[€£¥₹])|\b(?P<code>eur|gbp|chf|inr|jpy)\b)\s*{{n}}(?:{{per}})?"
         r"(?:\s+(?:budget|total|max))?",
@@ -250,11 +263,6 @@ MONEY = (
         _money,
     ),
     Rule(rf"(?P<capex2>capex){_MOST}(?:{_USD})?\s*{{n}}", _money),
-    states(
-        rf"(?:electricity|energy|power)?\s*(?:at|:|of|costs?|price)*\s*{_USD}\s*{{n}}\s*(?:/|per|a)\s*kwh\b"
-        r"(?:\s+(?:electricity|energy|power))?",
-        "site.electricity_usd_per_kwh",
-    ),
     Rule(rf"(?:{_LIMIT}\s*)*{_USD}\s*{{n}}(?:{{per}})?(?:\s+(?:budget|total|max))?", _money),
     Rule(
         rf"(?:{_LIMIT}\s*)*{{n}}\s*(?:\$|usd|dollars?|bucks)(?:{{per}})?(?:\s+(?:budget|total|max))?",

@@ -97,6 +97,7 @@ _ALL = (
     r"(?:\s+(?:service|workload|pipeline|system|app(?:lication)?|model|tasks?|jobs?|api|backend))?"
 )
 TASKS: tuple[Rule, ...] = (
+    means(r"\b(?:an?|the|our|my|with)\s+fine-?\s?tuned\b"),  # what was tuned is not to be tuned
     means(r"\bqlora\b", kind="finetuning", method="qlora"),
     means(r"\bq-lora\b", kind="finetuning", method="qlora"),
     means(
@@ -129,7 +130,7 @@ TASKS: tuple[Rule, ...] = (
         full=True,
     ),
     means(r"\b(?:nightly|(?:every|each|at|by)\s+night|during\s+the\s+night)\b", nightly=True),
-    means(r"\btrain(?:s|ing)?\b(?:\s+from\s+scratch)?(?:\s+run)?", kind="training"),
+    means(r"\b(?:re-?)?train(?:s|ing)?\b(?:\s+from\s+scratch)?(?:\s+run)?", kind="training"),
     means(r"\bfrom\s+scratch\b", kind="pretraining"),
     means(
         r"\b(?:batch|offline|bulk|back-?fill|asynchronous(?:ly)?|async)\b(?:\s+(?:inference|jobs?|processing))?",
@@ -139,18 +140,19 @@ TASKS: tuple[Rule, ...] = (
         r"\b(?:online|real[\s-]?time|interactive|live|streaming|low[\s-]latency)\b", kind="online"
     ),
     means(
-        rf"\b(?:rag|retrieval[\s-]augmented(?:[\s-]generation)?|(?:documents?|docs?)\s+(?:q\s*&\s*a|qa|search)|knowledge[\s-]base|(?:enterprise\s+)?"
-        rf"(?<!semantic )(?<!vector )(?<!similarity )(?<!neighbor )search){_ALL}\b",
+        r"\b(?:rag|retrieval[\s-]augmented(?:[\s-]generation)?|(?:documents?|docs?)\s+(?:q\s*&\s*a|qa)"
+        rf"|knowledge[\s-]base|(?:enterprise|documents?|docs?)\s+search){_ALL}\b",
         use="rag",
-    ),
-    means(
-        rf"\b(?:coding|code|software)\s+(?:agents?|assistants?)|\bagent(?:s|ic)?{_ALL}\b",
-        use="agents",
     ),
     means(
         r"\b(?:semantic|vector|similarity|nearest[\s-]neighbou?r)\s+search\b",
         use="embeddings",
         searched=True,
+    ),
+    means(rf"\bsearch(?:\s+engine)?{_ALL}\b", use="search"),
+    means(
+        rf"\b(?:coding|code|software)\s+(?:agents?|assistants?)|\bagent(?:s|ic)?{_ALL}\b",
+        use="agents",
     ),
     means(r"\bre-?rank(?:s|er|ers|ing)?\b", use="reranking"),
     means(

@@ -33,6 +33,14 @@ def _limited(phrase: Phrase) -> Facts:
     }
 
 
+def _limited_nodes(phrase: Phrase) -> Facts:
+    [card] = phrase.names("card")
+    return {
+        "policy.accelerators.allowed": (card,),
+        "policy.max_accelerators": int(phrase.number() * phrase.number("m")),
+    }
+
+
 def _lot(card: str, n: int) -> tuple[str, int, int]:
     """So many accelerators as whole servers."""
     return card, n // gcd(n, NODE), gcd(n, NODE)
@@ -100,6 +108,10 @@ TERMS = (
     Rule(
         rf"{_OWN}{{n}}\s+(?:nodes?|servers?|boxes|hosts)\s+(?:of|with)\s+{{m}}{_X}{{card}}(?:\s+each)?",
         _owned_nodes,
+    ),
+    Rule(
+        rf"{{n}}\s+(?:nodes?|servers?|boxes|hosts)\s+(?:of|with)\s+{{m}}{_X}{{card}}(?:\s+each)?",
+        _limited_nodes,
     ),
     Rule(rf"{_OWN}{{n}}{_X}(?:dgx|hgx)[\s-]*{{card}}", _owned_servers),
     Rule(

@@ -708,3 +708,39 @@ REFUSED += [
     ("train a Frobnet on 14M images for 30 epochs", "'Frobnet' at character 9"),
     ("we own two DGX H100, how many users of Llama-3.3-70B chat can they carry?", "for a load"),
 ]
+
+SENTENCES += [
+    ("I have a 10 kW server room, Qwen3-32B for 60 programmers", {"site.power_kw": 10}),
+    ("retrain our 7B model on 20B tokens", {W + "kind": "pretraining"}),
+    (
+        "classify 1 billion web pages with a fine-tuned Llama-3.2-1B within 5 days",
+        {W + "kind": "batch_inference", W + "batch.docs": 1e9},
+    ),
+    (
+        "create embeddings for 30M PDF pages, then serve 50 queries per second",
+        {W + "demand.requests_per_s": 50, "workloads.1.request.output_tokens": 0},
+    ),
+    ("Llama-3.2-11B-Vision for 20 images per second", {W + "name": "captioning"}),
+    (
+        "chat app: 50k DAU, 8 messages per day, Qwen3-8B",
+        {W + "demand.requests_per_day": 400_000},
+    ),
+    (
+        "Qwen3-32B, 100 requests per minute, power price 0.30 EUR/kWh",
+        {"site.electricity_usd_per_kwh": 0.30 * 1.1684},
+    ),
+    (
+        "search engine reranker, 1000 queries per second, 20 docs each, 256 tokens per doc",
+        {W + "request.texts": 20, W + "model": "BAAI/bge-reranker-v2-m3"},
+    ),
+    (
+        "fine-tune Llama-3.3-70B on 1.2B tokens, 8 nodes of 8 H100",
+        {"policy.max_accelerators": 64},
+    ),
+    (
+        "Qwen3-32B for 45 users with 10k token thinking outputs",
+        {W + "request.output_tokens": 10_000},
+    ),
+    ("process 50 GB of logs per day with Llama-3.1-8B", {W + "batch.docs_per_day": 6.25e6}),
+]
+REFUSED += [("Qwen3-32B, 10 users in Atlantis", "'Atlantis' at character 24")]
