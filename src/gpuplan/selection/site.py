@@ -1,7 +1,7 @@
 """What a site costs whatever stands there, in: a problem with such a cost; out: the best choice.
 
-Staff is paid as soon as one node is one's own, and not again for the next: a choice with such nodes
-is held against the best one without any.
+Staff is paid as soon as one node of one's own runs, and not again for the next: a choice with such
+nodes is held against the best one without any. Nodes that stand idle are no part of a bill.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ def best_with_site(problem: SelectionProblem, best: Best) -> Selection | None:
     own = best(free)
     found = [] if own is None else [_with_lines(problem, own)]
     if own is None or _is_on_site(problem, own):
-        # Nodes that exist are kept whatever is chosen, and so is their staff.
+        # Nodes that exist are kept whatever is chosen: no reason to rent beside them.
         rented = None if _has_existing(problem) else best(_rented_alone(problem))
         found += [] if rented is None else [rented]
     return min(found, key=lambda each: (each.proof.value, each.worth_cents), default=None)
@@ -54,7 +54,8 @@ def _has_existing(problem: SelectionProblem) -> bool:
 
 def _is_on_site(problem: SelectionProblem, found: Selection) -> bool:
     here = {given.name for given in problem.terms if given.is_on_site}
-    return _has_existing(problem) or any(order.terms in here for order in found.orders)
+    runs_own = any(held.terms == "existing" and held.n_nodes.any() for held in found.held)
+    return runs_own or any(order.terms in here for order in found.orders)
 
 
 def _with_lines(problem: SelectionProblem, found: Selection) -> Selection:

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.plan.answer import (
     Alternative,
     Answer,
@@ -19,10 +18,11 @@ from gpuplan.domain.plan.answer import (
 from gpuplan.domain.plan.bill import CashLine
 from gpuplan.domain.plan.comparison import ComparisonRow
 from gpuplan.studies.explanation.answer import planned_answer
+from gpuplan.studies.market.owned import Standing, staff_usd_per_h
 from gpuplan.studies.planning.groups import SolvedGroup
 from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.planning.owned_first import OwnedParts, OwnedReach
-from gpuplan.units import DAY
+from gpuplan.units import DAY, HOURS_PER_MONTH
 
 OfWorkload = TypeVar("OfWorkload", CashLine, PlannedPool, Rejected, Replay)
 
@@ -107,7 +107,10 @@ def without_owned(
 ) -> Answer:
     """The plan that replaces owned nodes, with what keeping them would cost."""
     line = _reach_text(inputs, reach)
-    if usd_with is None:
+    taken = _owned_in(answer)
+    if taken:
+        why = f"{line}: the plan keeps your {' and '.join(sorted(taken))}, with more of the same"
+    elif usd_with is None:
         why = f"{line}, but no fleet for the rest fits beside them: they are not used"
     else:
         why = f"{line}: with the rest beside them ${usd_with:,.0f}/month, so they are replaced"
@@ -122,13 +125,29 @@ def with_idle_owned(inputs: PlanInputs, answer: Answer) -> Answer:
 
 
 def _idle_lines(inputs: PlanInputs, answer: Answer) -> Iterator[str]:
+    used = _owned_in(answer)
+    for standing in inputs.market.standing if answer.plan else ():
+        node = standing.rate.node
+        if node.accelerator not in used:
+            n = standing.n_nodes * node.n_accelerators
+            why = _why_idle(answer, node.accelerator, n)
+            yield f"your {n} x {node.accelerator} stay idle: {why}{_upkeep(inputs, standing, used)}"
+
+
+def _owned_in(answer: Answer) -> set[str]:
+    """Accelerators of owned nodes that the plan runs."""
     pools = answer.plan.pools if answer.plan else ()
-    used = {p.accelerator for p in pools for x in p.purchases if x.purchase == "existing"}
-    for nodes in inputs.scenario.owned:
-        kind = str(find_accelerator(nodes.accelerator, inputs.catalog).accelerator.id)
-        if kind not in used and pools:
-            n = nodes.n_nodes * nodes.n_accelerators_per_node
-            yield f"your {n} x {kind} stay idle: {_why_idle(answer, kind, n)}"
+    return {p.accelerator for p in pools for x in p.purchases if x.purchase == "existing"}
+
+
+def _upkeep(inputs: PlanInputs, standing: Standing, used: set[str]) -> str:
+    """What idle nodes cost all the same: no part of the plan's bill."""
+    running = standing.n_nodes * standing.rate.price_usd_per_h.mid * HOURS_PER_MONTH
+    staff = 0.0 if used else staff_usd_per_h(inputs.scenario) * HOURS_PER_MONTH
+    if running + staff <= 0:
+        return ""
+    people = f" and ${staff:,.0f} of staff" if staff else ""
+    return f"; to keep them on costs ${running:,.0f}/month{people}, not in the total"
 
 
 def _why_idle(answer: Answer, kind: str, n: int) -> str:
