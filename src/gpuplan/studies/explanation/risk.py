@@ -26,6 +26,7 @@ from gpuplan.studies.sizing.task import SizingTask
 
 GAMBLE_FRAC, SAFE_FRAC = 0.5, 0.95
 CAUSES = {"n_deviations": "model error", "demand_ratio": "demand", "luck_frac": "failures"}
+SAME_FRAC = 0.01  # of the price: no saving worth other odds
 N_ROWS = 1  # rows that are sized anew for another probability, and the chosen one
 N_SPEEDS = 9  # even quantiles of the model's error that a measurement may show
 
@@ -83,7 +84,14 @@ class ServiceRisk:
         if self.chosen is not None and self.chosen not in rows:
             rows.append(self.chosen)
         found = [fleet for row in rows if (fleet := self._row_at(row, level)) is not None]
-        return min(found, key=lambda each: each.usd_per_month or 0.0, default=none)
+        best = min(found, key=lambda each: each.usd_per_month or 0.0, default=none)
+        # Of fleets at one price of nodes the plan is the surest: what its power costs is no odds.
+        saved = -(best.extra_usd_per_month or 0.0)
+        own = _own(self.chosen, level) if self.chosen else best
+        is_own = level <= (own.probability_frac or 0.0) and saved < SAME_FRAC * (
+            own.usd_per_month or 0.0
+        )
+        return own if is_own else best
 
     def _row_at(self, row: PricedRow, level: float) -> RiskFleet | None:
         """The row at another probability, its layout chosen anew; None: it does not reach it."""
@@ -209,15 +217,20 @@ def _fleets(services: Sequence[ServiceRisk], level: float | None) -> Iterator[Ri
     for at, is_plan in sorted(levels):
         if is_plan:
             odds = chosen.row.probability_frac
-            yield RiskFleet(
-                level_frac=at if odds is None else min(at, odds),
-                fleet=_fleet_text(chosen.sized),
-                usd_per_month=chosen.usd,
-                extra_usd_per_month=0.0,
-                probability_frac=odds,
-            )
+            yield _own(chosen, at if odds is None else min(at, odds))
         elif at != level:
             yield only.fleet_at(at)
+
+
+def _own(chosen: PricedRow, level: float) -> RiskFleet:
+    """The plan itself, beside what other odds cost."""
+    return RiskFleet(
+        level_frac=level,
+        fleet=_fleet_text(chosen.sized) if chosen.sized else "",
+        usd_per_month=chosen.usd,
+        extra_usd_per_month=0.0,
+        probability_frac=chosen.row.probability_frac,
+    )
 
 
 def _lines(

@@ -7,11 +7,13 @@ import pytest
 
 from fakes.fleets import sized
 from fakes.plans import comparison_row
+from gpuplan.domain.plan.comparison import RiskFleet
 from gpuplan.domain.plan.sizing import LimitMargin
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.pipeline.plan import plan
 from gpuplan.studies.explanation.comparison import row_name
+from gpuplan.studies.explanation.risk import ServiceRisk
 from gpuplan.studies.explanation.rows import PricedRow, pareto_rows
 
 TREE = {
@@ -107,6 +109,25 @@ def priced(kind, usd, *, used=0.5, power_w=100.0, odds=0.9):
     row = comparison_row(kind, usd_per_month=usd, probability_frac=odds)
     row = replace(row, evidence=replace(row.evidence, power_w=power_w))
     return PricedRow(row, None, sized(1, limits=(margin(used),)))
+
+
+@pytest.mark.parametrize(
+    ("usd", "level", "shown"), [(99.5, 0.5, 100), (90, 0.5, 90), (99.5, 0.95, 99.5)]
+)
+def test_a_saving_of_power_alone_is_no_other_odds(monkeypatch, usd, level, shown):
+    risk = ServiceRisk.__new__(ServiceRisk)
+    risk.chosen = priced("plan", 100.0, odds=0.9)
+    risk.rows = [risk.chosen]
+    other = RiskFleet(
+        level_frac=level,
+        fleet="other",
+        usd_per_month=usd,
+        extra_usd_per_month=usd - 100.0,
+        probability_frac=0.99,
+    )
+    monkeypatch.setattr(ServiceRisk, "_guess", lambda *_: 0.0)
+    monkeypatch.setattr(ServiceRisk, "_row_at", lambda *_: other)
+    assert risk.fleet_at(level).usd_per_month == shown
 
 
 def test_the_front_holds_what_nothing_beats_in_everything():
