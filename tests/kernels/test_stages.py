@@ -5,15 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gpuplan.domain.columns import ints
 from gpuplan.domain.inference.performance import Drafts
-from gpuplan.domain.simulation.engine import Admission, EngineLimits, Fleet
+from gpuplan.domain.simulation.engine import Admission, EngineLimits, Fleet, StageRules
 from gpuplan.domain.simulation.fleet import ElasticFleet, Pool, PoolSize, Router
-from gpuplan.domain.traffic.stream import requests_of
+from gpuplan.domain.traffic.stream import Requests, requests_of
 from gpuplan.errors import InputError
 from gpuplan.simulation.serving.fleet.run import simulate_fleet
 from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.simulation.serving.stream import can_stream
-from kernels.cases import constant_table, stream_of
+from kernels.cases import constant_table, fleet_of, limits_of, stream_of
 
 STEP_S = 0.01
 
@@ -74,3 +75,43 @@ def test_what_is_not_simulated_with_stages_is_refused(changes: dict[str, object]
 def test_stages_are_not_streamed():
     assert can_stream(staged(1))
     assert not can_stream(replace(staged(1), limits=staged(2).limits))
+
+
+def drawn_fleet(draw: np.random.Generator, requests: Requests) -> Fleet:
+    """Stages, rules and limits at random, memory from scarce to plenty."""
+    changes: dict[str, object] = {}
+    if draw.random() < 0.3:
+        changes["long_prefill_tokens"] = int(draw.integers(5, 200))
+    if draw.random() < 0.3:
+        changes["scheduling"] = "priority"
+    limits = limits_of(draw, requests, **changes)
+    # Prompts that are admitted by their first chunk alone may preempt one another for ever.
+    rules = StageRules(
+        fills_queue=bool(draw.integers(0, 2)), waits_for_late=bool(draw.integers(0, 2))
+    )
+    admission = replace(
+        limits.admission, n_stages=int(draw.integers(2, 9)), stages=rules, reserves_prompt=True
+    )
+    router = "least_outstanding" if draw.random() < 0.5 else "round_robin"
+    fleet = fleet_of(replace(limits, admission=admission))
+    return replace(fleet, n_engines=int(draw.integers(1, 4)), router=router)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_batches_taken_at_once_are_those_of_stepping(seed: int):
+    """First token, end and preemptions of every request, steps and use of the engines."""
+    draw = np.random.default_rng(seed)
+    requests = stream_of(draw, int(draw.integers(5, 120)))
+    longer = int(draw.integers(1, 12))
+    requests = replace(
+        requests,
+        output_tokens=ints(longer * requests.output_tokens),
+        priority=ints(draw.integers(0, 3, len(requests))),
+    )
+    fleet = drawn_fleet(draw, requests)
+    jump, step = (simulate_serving(requests, fleet, method=each) for each in ("jump", "step"))
+    for name in ("wait_s", "ttft_s", "e2e_s", "n_preemptions", "is_finished"):
+        assert np.array_equal(getattr(jump.times, name), getattr(step.times, name)), name
+    for name in ("busy_frac", "cache_frac", "compute_frac", "bandwidth_frac"):
+        assert np.array_equal(getattr(jump.use, name), getattr(step.use, name)), name
+    assert jump.totals == step.totals

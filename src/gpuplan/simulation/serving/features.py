@@ -138,9 +138,10 @@ def with_features(
 def with_stages(sim: st.FeaturedEngines, n_stages: int) -> StagedEngines:
     """The same engines, whose batches go through so many stages; as many are on the way."""
     n, widest = sim.slot.shape[:2]
+    n_columns = staged.PHASES + (1 << int(sim.limit[:, st.BLOCK_BITS].max()))
     return StagedEngines(
         *sim,
-        flight=np.zeros((n, n_stages, staged.N_FLIGHT), dtype=np.int64),
+        flight=np.zeros((n, n_stages, n_columns), dtype=np.int64),
         peak_s=np.zeros((n, n_stages, 2)),
         stage=np.zeros((n, n_stages), dtype=np.int64),
         late=np.zeros((n, n_stages * widest, 2), dtype=np.int64),

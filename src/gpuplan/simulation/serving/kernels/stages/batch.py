@@ -21,7 +21,12 @@ from gpuplan.simulation.serving.kernels.engine.queue import (
     set_aside,
     victim,
 )
-from gpuplan.simulation.serving.kernels.engine.schedule import count_prompt, is_lone, share
+from gpuplan.simulation.serving.kernels.engine.schedule import (
+    count_prompt,
+    is_lone,
+    schedule_end,
+    share,
+)
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
 from gpuplan.simulation.serving.kernels.jit.compiled import part
 from gpuplan.simulation.serving.kernels.prefix.cache import (
@@ -33,6 +38,8 @@ from gpuplan.simulation.serving.kernels.prefix.cache import (
     take,
 )
 from gpuplan.simulation.serving.kernels.stages import state as sg
+
+HALF = 1 << (st.FRAC_BITS - 1)
 
 
 @part
@@ -177,3 +184,15 @@ def draw_up(e: AnyEngine) -> int:
         budget -= chunk
     put_back(e, kept)
     return int(s[st.PREFILL_TOKENS] + s[st.N_DECODES])
+
+
+@part
+def send(e: AnyEngine, b: int) -> None:
+    """What is drawn up goes through the stages from now on, in whole picoseconds: they wait."""
+    n_stages, at = e.stage.shape[0], e.scalar[st.NOW]
+    each = (schedule_end(e) // n_stages + HALF) >> st.FRAC_BITS
+    for k in range(n_stages):
+        at = max(at, e.stage[k]) + each
+        e.stage[k] = at
+    e.peak_s[b, 0], e.peak_s[b, 1] = e.flight_s[0], e.flight_s[1]
+    e.flight[b, sg.END] = at

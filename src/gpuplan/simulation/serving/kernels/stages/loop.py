@@ -11,30 +11,22 @@ from gpuplan.simulation.serving.kernels.engine.queue import (
 )
 from gpuplan.simulation.serving.kernels.engine.removal import empty as empty_engine
 from gpuplan.simulation.serving.kernels.engine.removal import running_slot
-from gpuplan.simulation.serving.kernels.engine.schedule import schedule_end
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
 from gpuplan.simulation.serving.kernels.jit.compiled import part, rare
 from gpuplan.simulation.serving.kernels.prefix.cache import give_back
 from gpuplan.simulation.serving.kernels.stages import state as sg
-from gpuplan.simulation.serving.kernels.stages.batch import draw_up, oldest
-
-HALF = 1 << (st.FRAC_BITS - 1)
+from gpuplan.simulation.serving.kernels.stages.batch import draw_up, oldest, send
+from gpuplan.simulation.serving.kernels.stages.jump import jump
 
 
 @part
 def _begin(e: AnyEngine) -> None:
     """The next batch goes to the first stage; an empty one takes a place in the queue too."""
     s, n_tokens, n_batches = e.scalar, draw_up(e), e.flight.shape[0]
-    b, at = s[st.TICK] % n_batches, s[st.NOW]
+    b = s[st.TICK] % n_batches
+    e.flight[b, sg.END], e.flight[b, sg.N_TOKENS] = s[st.NOW], n_tokens
     if n_tokens > 0:
-        # Whole picoseconds: stages wait for one another.
-        n_stages = e.stage.shape[0]
-        each = (schedule_end(e) // n_stages + HALF) >> st.FRAC_BITS
-        for k in range(n_stages):
-            at = max(at, e.stage[k]) + each
-            e.stage[k] = at
-        e.peak_s[b, 0], e.peak_s[b, 1] = e.flight_s[0], e.flight_s[1]
-    e.flight[b, sg.END], e.flight[b, sg.N_TOKENS] = at, n_tokens
+        send(e, b)
     s[st.TICK] += 1
     s[st.IN_FLIGHT] += 1
     # Before 0.32 nothing is drawn up after an empty batch until one has come back.
@@ -124,6 +116,7 @@ def advance(e: AnyEngine, until: int) -> int:
         see_arrivals(e)
         is_over = s[st.N_RUNNING] == 0 and next_to_admit(e) < 0
         if s[st.IN_FLIGHT] > 0 and (s[st.IS_FULL] or is_over):
+            jump(e, until)
             end = e.flight[oldest(e) % e.flight.shape[0], sg.END]
             if end > until:
                 return int(end)

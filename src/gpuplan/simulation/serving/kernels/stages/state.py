@@ -14,9 +14,10 @@ from gpuplan.simulation.serving.kernels.engine.state import Floats, Ints
 # last (`st.STAMP`) that has tokens of it.
 READ_IN, LAST_BEFORE, AWAITED = st.FINISH, st.PEER_BEFORE, st.PEER_AFTER
 
-# Columns of a batch on the way.
-END, N_TOKENS = range(2)
-N_FLIGHT = 2
+# Columns of a batch on the way. While batches are taken at once, also of its rows: how many, the
+# tokens they see, turns until the first of them has its last token, turns taken, when the first one
+# ended, and how many rows lack a block at each turn, by turns modulo the tokens of a block.
+END, N_TOKENS, N_ROWS, SEEN, N_LEFT, N_TURNS, FIRST_END, PHASES = range(8)
 # Columns of a token on the way whose request has been preempted since.
 REQUEST, BATCH = range(2)
 
@@ -47,7 +48,7 @@ class StagedEngines(NamedTuple):
     chain: Ints
     found: Ints
     gained: Ints
-    flight: Ints  # (engines, batches, N_FLIGHT)
+    flight: Ints  # (engines, batches, PHASES and tokens of a block)
     peak_s: Floats  # (engines, batches, 2): arithmetic and memory at their peaks
     stage: Ints  # (engines, stages): when each is free
     late: Ints  # (engines, batches x sequences, 2): tokens on the way for who was preempted
