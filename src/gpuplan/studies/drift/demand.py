@@ -5,7 +5,7 @@ from datetime import date
 from typing import Any
 
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedLoad
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.requests.plan import PlanBasis, PlanRequest
 from gpuplan.domain.telemetry.forecast import DemandForecast
 from gpuplan.domain.telemetry.observation import Telemetry
@@ -57,9 +57,7 @@ def demand_to_plan(
         peak = max(peak, ahead.peak)
     else:
         why = "the telemetry is too short for a forecast"
-        assumed.append(
-            Assumption(what="demand to come", value="as observed", why=why, change="more telemetry")
-        )
+        assumed.append(assume("demand to come", "as observed", why, "more telemetry"))
     return peak * (1.0 + asked.growth_frac_per_month), assumed
 
 

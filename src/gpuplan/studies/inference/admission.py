@@ -1,7 +1,7 @@
 """When requests join what an engine runs: what was asked for, or what its version does."""
 
 from gpuplan.domain.inference.performance import ServingSetup
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.simulation.engine import Admission, PrefillFirst, StageRules
 from gpuplan.domain.simulation.simulation import AdmissionRequest, EngineRequest, ReplicaRequest
 from gpuplan.performance.serving.sglang import MAX_PREFILL_TOKENS, sglang_version
@@ -73,11 +73,11 @@ def _assumed_sglang(setup: ServingSetup, rules: PrefillFirst) -> list[Assumption
     value = f"prompts first, in batches of {rules.chunk_tokens or 0} tokens; {order}"
     why = f"SGLang {setup.engine.version} by default [SGLang-scheduler]"
     change = "--max-num-batched-tokens, --scheduling-policy"
-    found = [Assumption(what="SGLang's scheduler", value=value, why=why, change=change)]
+    found = [assume("SGLang's scheduler", value, why, change)]
     if rules.max_tokens is None:
         value = "what each request gets, with ignore_eos, unless a trace says more"
         why = "as benchmarks ask; SGLang reserves what is asked for, so more lets fewer in"
-        found.append(Assumption(what="max_tokens", value=value, why=why, change="--max-tokens"))
+        found.append(assume("max_tokens", value, why, "--max-tokens"))
     return found
 
 
@@ -91,10 +91,7 @@ def assumed_admission(
         return []
     typed, engine = asked.admission, f"{setup.engine.name} {setup.engine.version}".strip()
     told = (*_told(admission, typed), *_told_by_version(admission, asked))
-    return [
-        Assumption(what=what, value=value, why=f"{engine}'s own rule", change=change)
-        for what, value, change in told
-    ]
+    return [assume(what, value, f"{engine}'s own rule", change) for what, value, change in told]
 
 
 def _told(admission: Admission, typed: AdmissionRequest) -> list[tuple[str, str, str]]:

@@ -11,7 +11,7 @@ from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.model.network import Model
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.telemetry.diagnosis import (
     DeviceFacts,
     DiagnoseRequest,
@@ -91,9 +91,7 @@ def _named(
         if asked.accelerator:
             raise
         why = "its power, memory and links are not held against the board's"
-        unknown = Assumption(
-            what=f"device {name!r}", value="not in the catalog", why=why, change="--on"
-        )
+        unknown = assume(f"device {name!r}", "not in the catalog", why, "--on")
         return DeviceFacts(usd_per_h=asked.usd_per_h), [unknown]
     device = choice.accelerator
     usd_per_h, assumed = _price(device, asked)
@@ -123,8 +121,4 @@ def _price(device: Accelerator, asked: DiagnoseRequest) -> tuple[float | None, l
     usd = median(median(prices) for prices in by_cloud.values())
     why = f"median of {len(by_cloud)} clouds' on-demand prices: what the hour is worth elsewhere"
     value = f"{usd:.2f} USD"
-    return usd, [
-        Assumption(
-            what=f"price of an hour of {device.id}", value=value, why=why, change="--usd-per-h"
-        )
-    ]
+    return usd, [assume(f"price of an hour of {device.id}", value, why, "--usd-per-h")]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gpuplan.demand.mixes import mix_requests
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import assume
 from gpuplan.domain.traffic.drawn import LoadSource
 from gpuplan.domain.traffic.trace import TraceQuery
 from gpuplan.errors import InputError, one
@@ -39,11 +39,11 @@ def clients_load(
     assumed = []
     if duration_s is None:
         assumed.append(
-            _assumed("duration", f"{DEFAULT_S / HOUR:g} h", "none was given", "--duration")
+            assume("duration", f"{DEFAULT_S / HOUR:g} h", "none was given", "--duration")
         )
     if START not in where:
         assumed.append(
-            _assumed(
+            assume(
                 "begin", "the recording's first hour", "none was given", "--where start_s=SECONDS"
             )
         )
@@ -74,7 +74,3 @@ def _start_s(where: dict[str, str]) -> float:
     except ValueError:
         fix = "give seconds from the beginning of the recording"
         raise one(InputError, "trace", START, f"got {text!r}", fix) from None
-
-
-def _assumed(what: str, value: str, why: str, change: str) -> Assumption:
-    return Assumption(what=what, value=value, why=why, change=change)

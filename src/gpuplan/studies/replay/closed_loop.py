@@ -11,7 +11,7 @@ from gpuplan.demand.lengths import NEAR_RATIOS, within_context
 from gpuplan.demand.sessions import Conversation, closed_loop
 from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import floats
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.scenario.demand import RequestShape
 from gpuplan.domain.scenario.workload import Serving
 from gpuplan.domain.simulation.engine import Fleet
@@ -96,7 +96,7 @@ def described_loop(work: Serving, *, seed: int) -> LoadSource:
     return LoadSource(
         requests=requests,
         source="scenario",
-        assumptions=(Assumption(what="requests", value=value, why=why, change=""),),
+        assumptions=(assume("requests", value, why, ""),),
         loop=loop,
         n_loop=n_all,
         cached_input_frac=work.request.prefix_hit_frac.mid,
@@ -229,16 +229,9 @@ def _wanted(load: DrawnLoad) -> Wanted:
 def _assumed(load: DrawnLoad, wanted: Wanted) -> tuple[Assumption, ...]:
     found = []
     if load.think_s is None:
-        found.append(
-            Assumption(
-                what="think time",
-                value="0 s",
-                why="users ask again at once",
-                change="--think-time-s",
-            )
-        )
+        found.append(assume("think time", "0 s", "users ask again at once", "--think-time-s"))
     if load.n_requests != wanted.n_all:
         why = f"{wanted.n_each:g} of each user on average"
         value = f"{wanted.n_all:,}"
-        found.append(Assumption(what="requests", value=value, why=why, change="--requests"))
+        found.append(assume("requests", value, why, "--requests"))
     return tuple(found)

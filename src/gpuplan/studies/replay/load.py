@@ -14,7 +14,7 @@ from gpuplan.demand.scale import scaled_blocks, scaled_rows
 from gpuplan.demand.statistics import dispersion
 from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import Floats, floats
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.traffic.drawn import DrawnLoad, LoadSource, LoadTerms
 from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.domain.traffic.trace import TraceQuery
@@ -67,7 +67,7 @@ def bad_assumed(n_bad: int, shown: Sequence[Problem]) -> list[Assumption]:
     if not n_bad:
         return []
     value, why = f"{n_bad:,} left out", f"they could not be read; the first: {shown[0]}"
-    return [_assumed("bad lines", value, why, "mend the file")]
+    return [assume("bad lines", value, why, "mend the file")]
 
 
 def drawn_load(load: DrawnLoad, *, seed: int = 0) -> LoadSource:
@@ -103,7 +103,7 @@ def settled_load(load: DrawnLoad) -> Settled:
         changes["law"] = "mmpp" if load.phases else "gamma" if is_bursty else "poisson"
         if not load.phases and load.burstiness_ratio is None:
             assumed.append(
-                _assumed(
+                assume(
                     "arrivals",
                     "Poisson",
                     "no burstiness was given",
@@ -113,7 +113,7 @@ def settled_load(load: DrawnLoad) -> Settled:
     elif load.law in ("gamma", "weibull") and load.burstiness_ratio is None:
         changes["burstiness_ratio"] = DEFAULT_BURSTINESS_RATIO
         assumed.append(
-            _assumed(
+            assume(
                 "burstiness",
                 f"{DEFAULT_BURSTINESS_RATIO:g}",
                 "gaps deviate by twice their mean",
@@ -124,13 +124,13 @@ def settled_load(load: DrawnLoad) -> Settled:
         seconds = _default_s(load)
         changes["duration_s"] = seconds
         why = "the profile's whole period" if seconds > DEFAULT_S else "long enough for p99.9"
-        assumed.append(_assumed("duration", f"{seconds / HOUR:g} h", why, "--duration, --requests"))
+        assumed.append(assume("duration", f"{seconds / HOUR:g} h", why, "--duration, --requests"))
     for name in ("input", "output"):
         lengths = getattr(load, name)
         if lengths.shape in ("fixed", "near"):
             each = "each" if lengths.shape == "fixed" else "within a tenth"
             assumed.append(
-                _assumed(
+                assume(
                     f"{name} lengths",
                     f"{lengths.mean_tokens:g} tokens {each}",
                     "one figure was given",
@@ -260,14 +260,10 @@ def _scaling(factor: float, before_s: Floats, after_s: Floats) -> Assumption:
             told.append(f"{pair[0]:.2f} to {pair[1]:.2f} in {window_s:g} s")
     if told:
         why += f"; index of dispersion {', '.join(told)}"
-    return _assumed("scaled load", f"x {factor:g}", why, "--scale")
+    return assume("scaled load", f"x {factor:g}", why, "--scale")
 
 
 def _shared_text() -> Assumption:
     value = "what a hundredth of the requests begin with is common, the rest is each copy's own"
     why = "system prompts are the service's, conversations are other people's"
-    return _assumed("text of the copies", value, why, "--no-prefix-caching")
-
-
-def _assumed(what: str, value: str, why: str, change: str) -> Assumption:
-    return Assumption(what=what, value=value, why=why, change=change)
+    return assume("text of the copies", value, why, "--no-prefix-caching")

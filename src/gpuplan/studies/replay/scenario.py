@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from gpuplan.demand.generate import requests_for
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.scenario.demand import Arrivals, LatencyLimit, RequestShape, Slo
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Batch, Serving, Workload
@@ -67,9 +67,7 @@ def _own(scenario: Scenario, chosen: Workload) -> list[Assumption]:
     told = [a for a in scenario.assumptions if a.change.startswith(where)]
     if len(chosen.precisions) > 1:
         why = f"first of those allowed, before {', '.join(chosen.precisions[1:])}"
-        told.append(
-            Assumption(what="precision", value=chosen.precisions[0], why=why, change="--precision")
-        )
+        told.append(assume("precision", chosen.precisions[0], why, "--precision"))
     return told
 
 
@@ -120,7 +118,7 @@ def _cached(hit_frac: float) -> list[Assumption]:
     value = f"{hit_frac:.0%} of each prompt, private to its conversation"
     why = "hits save prefill, not memory; requests are shown without what is found"
     change = "workloads[].request.prefix_hit_frac"
-    return [Assumption(what="prefix cache", value=value, why=why, change=change)]
+    return [assume("prefix cache", value, why, change)]
 
 
 def with_described(asked: SimulateRequest, taken: LoadSource) -> SimulateRequest:
@@ -145,11 +143,11 @@ def _batch(work: Batch, duration_s: float | None, seed: int) -> LoadSource:
     seconds, assumed = _duration(arrivals, duration_s)
     shape: RequestShape = work.request
     requests = requests_for(arrivals, shape, duration_s=seconds, seed=seed)
-    spread = Assumption(
-        what="documents",
-        value=f"{rate:g} a second",
-        why="spread evenly over their deadline",
-        change="simulate a trace to say when they come",
+    spread = assume(
+        "documents",
+        f"{rate:g} a second",
+        "spread evenly over their deadline",
+        "simulate a trace to say when they come",
     )
     return LoadSource(
         requests=requests,
@@ -164,16 +162,14 @@ def _duration(arrivals: Arrivals, asked_s: float | None) -> tuple[float, tuple[A
         return asked_s, ()
     hours = len(arrivals.hourly_profile) or 1
     what = "its whole profile" if arrivals.hourly_profile else "its busiest hour"
-    told = Assumption(
-        what="duration", value=f"{hours} h", why=f"the workload in {what}", change="--duration"
-    )
+    told = assume("duration", f"{hours} h", f"the workload in {what}", "--duration")
     return hours * HOUR, (told,)
 
 
 def _today(growth: float) -> Assumption:
     value = "today's load"
     why = f"growth of {growth:.0%} a month is left to plans"
-    return Assumption(what="growth", value=value, why=why, change="--growth with --rate")
+    return assume("growth", value, why, "--growth with --rate")
 
 
 def _slo(promise: Slo) -> SloTargets:

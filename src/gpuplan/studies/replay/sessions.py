@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuplan.demand.sessions import Conversation, conversations
 from gpuplan.domain.columns import Floats
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.traffic.drawn import DrawnLoad, LoadSource
 
 ANSWER_S_PER_TOKEN = 0.02  # Assumption: a reader's pace, while turns are drawn
@@ -49,21 +49,14 @@ def _starting(load: DrawnLoad, n_turns: float) -> DrawnLoad:
 
 def _assumed(load: DrawnLoad, n_turns: float) -> list[Assumption]:
     found = [
-        Assumption(
-            what="conversations",
-            value=f"{n_turns:g} turns on average",
-            why="the rate is of requests; the next turn comes after "
+        assume(
+            "conversations",
+            f"{n_turns:g} turns on average",
+            "the rate is of requests; the next turn comes after "
             f"{ANSWER_S_PER_TOKEN * 1e3:g} ms a token of the answer and the pause",
-            change="--turns, --think-time-s",
+            "--turns, --think-time-s",
         )
     ]
     if load.think_s is None:
-        found.append(
-            Assumption(
-                what="think time",
-                value="0 s",
-                why="users ask again at once",
-                change="--think-time-s",
-            )
-        )
+        found.append(assume("think time", "0 s", "users ask again at once", "--think-time-s"))
     return found
