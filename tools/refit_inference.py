@@ -11,14 +11,14 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from ledger import later_figures, later_lines, never_seen_lines
 
 from gpuplan.calibration.inference.ranges import Line, learned, with_tails
-from gpuplan.calibration.inference.store import inference_calibration, to_document
+from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.calibration.runs.fields import CONDITIONS
 from gpuplan.csv_rows import read_csv_rows
 from gpuplan.domain.calibration.constants import AT_LIMIT, InferenceCalibration
@@ -36,6 +36,35 @@ TABLE = DATA / "measured" / "llm_inference.csv"
 STORED = DATA / "llm_inference.json"
 COLUMNS = (*CONDITIONS, "flag")
 VERSION = "2026-11"
+
+
+def to_document(calibration: InferenceCalibration) -> dict[str, Any]:
+    """The fit as it is stored: priors beside fitted values, so that a reader finds what moved."""
+    fitted = calibration.constants
+    return {
+        "schema_version": 1,
+        "version": calibration.version,
+        "n_rows": fitted.n_rows,
+        "sources": list(fitted.sources),
+        "constants": {
+            c.name: {
+                "prior": c.value,
+                "prior_log_sd": c.log_sd,
+                "log_value": round(fitted.log_value[c.name], 5),
+            }
+            for c in fitted.constants
+        },
+        "deviations": {
+            key: {label: round(value, 5) for label, value in sorted(labels.items())}
+            for key, labels in sorted(fitted.deviation.items())
+        },
+        "ranges": asdict(calibration.ranges),
+        "known": {kind: sorted(labels) for kind, labels in calibration.known.items()},
+        "left_out": {
+            split: {key: asdict(errors) for key, errors in groups.items()}
+            for split, groups in calibration.held_out.items()
+        },
+    }
 
 
 def take_over(raw: Sequence[Path]) -> None:

@@ -29,42 +29,21 @@ def link_of(accelerator: Accelerator, *, n_ranks: int = 2, engine: str = "") -> 
     return host_bus_of(accelerator, engine=engine)
 
 
-def host_bus_of(
-    accelerator: Accelerator, *, has_p2p: bool | None = None, engine: str = ""
-) -> LinkModel:
+def host_bus_of(accelerator: Accelerator, *, engine: str = "") -> LinkModel:
     """Ranks joined by the host's bus alone. GeForce boards have no peer-to-peer over it."""
     host = accelerator.host_link or ASSUMED_HOST_LINK
-    p2p = "GeForce" not in accelerator.name if has_p2p is None else has_p2p
+    p2p = "GeForce" not in accelerator.name
     name = "pcie" if p2p else "pcie-host"
     return _model(name, host.bytes_per_s, pair_bytes_per_s=None, engine=engine, has_p2p=p2p)
 
 
-def fabric_link(
-    nic_bytes_per_s: float,
-    *,
-    n_nics: float = 1,
-    n_sharing: int = 1,
-    oversubscription: float = 1.0,
-    fabric: str = "infiniband",
-) -> LinkModel:
-    """What one rank has towards other nodes: its share of the node's NICs (rails).
-
-    `n_nics` NICs serve `n_sharing` ranks that talk at the same time; `n_sharing=1` gives the
-    whole node, as the hierarchical collectives expect. `oversubscription` is downlink over uplink
-    of the switches above: 1 is non-blocking.
-    """
+def fabric_link(bytes_per_s: float, *, fabric: str = "infiniband") -> LinkModel:
+    """What one rank has towards other nodes: its share of the node's NICs, or all of them."""
     if fabric not in FABRICS:
         raise one(InputError, "fabric_link", "fabric", f"got {fabric!r}", f"use one of {FABRICS}")
-    if min(nic_bytes_per_s, n_nics, n_sharing) <= 0 or oversubscription < 1:
-        raise one(
-            InputError,
-            "fabric_link",
-            "rates",
-            f"got {nic_bytes_per_s=}, {n_nics=}, {n_sharing=}, {oversubscription=}",
-            "use positive numbers, oversubscription 1 or more",
-        )
-    rate = nic_bytes_per_s * n_nics / n_sharing / oversubscription
-    return _model(fabric, rate, pair_bytes_per_s=None, engine="", has_p2p=True)
+    if bytes_per_s <= 0:
+        raise one(InputError, "fabric_link", "rate", f"got {bytes_per_s}", "use a positive number")
+    return _model(fabric, bytes_per_s, pair_bytes_per_s=None, engine="", has_p2p=True)
 
 
 def link_class_of(domain: ScaleUpLink) -> str:

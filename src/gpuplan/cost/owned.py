@@ -65,13 +65,7 @@ def owned_rate(
     return _rate(node, parts, capital=capital, evidence=evidence, assumptions=assumptions)
 
 
-def standing_rate(
-    node: NodeKind,
-    running: NodeRunning,
-    *,
-    evidence: PriceEvidence,
-    assumptions: tuple[Assumption, ...] = (),
-) -> NodeRate:
+def standing_rate(node: NodeKind, running: NodeRunning, *, evidence: PriceEvidence) -> NodeRate:
     """The running costs of a node that exists already: its purchase is past."""
     nothing = exactly(0.0)
     sunk = Capital(
@@ -82,7 +76,7 @@ def standing_rate(
         discount_frac_per_year=0.0,
     )
     parts = running_parts(node, running)
-    return _rate(node, parts, capital=sunk, evidence=evidence, assumptions=assumptions)
+    return _rate(node, parts, capital=sunk, evidence=evidence, assumptions=())
 
 
 def running_parts(node: NodeKind, running: NodeRunning) -> tuple[RatePart, ...]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuplan.demand.arrivals import burst_blocks, bursts
 from gpuplan.demand.lengths import draw_lengths
-from gpuplan.demand.profile import growth_ratio, hourly_weights, warped
+from gpuplan.demand.profile import hourly_weights, warped
 from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.scenario.demand import Arrivals, RequestShape
@@ -17,22 +17,15 @@ N_BLOCK = 1_000_000
 
 
 def requests_for(
-    arrivals: Arrivals,
-    shape: RequestShape,
-    *,
-    duration_s: float,
-    seed: int,
-    after_s: float = 0.0,
-    growth_per_month_frac: float = 0.0,
+    arrivals: Arrivals, shape: RequestShape, *, duration_s: float, seed: int
 ) -> Requests:
-    """Requests of a load as described, after this time of growth.
+    """Requests of a load as described.
 
     With an hourly profile the mean rate moves by it, time 0 being its first hour; without one the
     load stays at its peak throughout. The expected prefix cache hit rate is one prefix common to
     all requests.
     """
-    ratio = growth_ratio(growth_per_month_frac, after_s)
-    arrive = _arrive_s(arrivals, ratio, duration_s=duration_s, seed=seed)
+    arrive = _arrive_s(arrivals, duration_s=duration_s, seed=seed)
     return _shaped(arrive, shape, _length_streams(seed))
 
 
@@ -75,14 +68,14 @@ def _shaped(
     return requests_of(arrive, n_input, n_output, grouping=grouping)
 
 
-def _arrive_s(arrivals: Arrivals, ratio: float, *, duration_s: float, seed: int) -> Floats:
+def _arrive_s(arrivals: Arrivals, *, duration_s: float, seed: int) -> Floats:
     rate = _rate_per_s(arrivals)
     cv = arrivals.burstiness_ratio
     if not arrivals.hourly_profile:
-        return bursts(rate * ratio, duration_s, cv_ratio=cv, seed=seed)
+        return bursts(rate, duration_s, cv_ratio=cv, seed=seed)
     # An hour may run faster than the mean clock: enough is drawn, and what is late is cut.
     most = float(hourly_weights(arrivals.hourly_profile).max())
-    drawn = bursts(rate * ratio, duration_s * most, cv_ratio=cv, seed=seed)
+    drawn = bursts(rate, duration_s * most, cv_ratio=cv, seed=seed)
     arrive = warped(drawn, arrivals.hourly_profile)
     return floats(arrive[arrive < duration_s])
 

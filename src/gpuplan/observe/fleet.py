@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gpuplan.domain.columns import floats, ints
+from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.digest import DeviceDigests, FleetDigest
 from gpuplan.errors import InputError, one
 from gpuplan.observe.formats import GENERIC, GPU_TELEMETRY, PERCENT_NAMES, plain
@@ -160,12 +160,6 @@ def _digest(
     step_s = _step(sums)
     devices = _devices(sums, table, keys)
     hours = _hours(instants)
-    n_rows = int(sums["n"].sum())
-    missing = [n_rows - int(table.sum())]
-    missing += [
-        n_rows - int(sums[f"{name}_n"].sum()) if f"{name}_n" in sums.columns else n_rows
-        for name in METRICS[1:]
-    ]
     return FleetDigest(
         source=source,
         devices=devices,
@@ -173,8 +167,7 @@ def _digest(
         at_s=floats(hours["hour"].to_numpy()),
         hour_mean_frac=floats(hours["mean"].to_numpy()),
         hour_peak_frac=floats(hours["peak"].to_numpy()),
-        n_rows=n_rows,
-        n_missing=ints(missing),
+        n_rows=int(sums["n"].sum()),
     )
 
 

@@ -12,7 +12,6 @@ from gpuplan.domain.ranges import exactly
 from gpuplan.domain.scenario.demand import Arrivals, RequestShape, TokenLengths
 from gpuplan.domain.traffic.trace import Client, ClientMix, LengthWindow
 from gpuplan.errors import InputError
-from gpuplan.units import MONTH
 
 SHAPE = RequestShape(
     input=TokenLengths(shape="fixed", mean_tokens=100.0),
@@ -43,13 +42,6 @@ def test_the_profile_moves_the_mean():
     by_hour = counts(found.arrive_s, 3600.0, duration_s=86400.0)
     assert by_hour[:12].mean() == pytest.approx(3600, rel=0.02)
     assert by_hour[12:].mean() == pytest.approx(10_800, rel=0.02)
-
-
-def test_growth_raises_the_rate():
-    later = requests_for(
-        STEADY, SHAPE, duration_s=1000.0, seed=1, after_s=2 * MONTH, growth_per_month_frac=0.1
-    )
-    assert len(later) == pytest.approx(12_100, rel=0.03)
 
 
 def test_a_load_without_a_rate_is_refused():

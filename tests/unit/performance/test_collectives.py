@@ -90,7 +90,9 @@ def test_mesh_gives_a_pair_only_its_own_link() -> None:
 def test_without_peer_to_peer_is_slower() -> None:
     card = accelerator("rtx-4090")
     staged = c.all_reduce_time_s(64 * MIB, 2, host_bus_of(card))
-    assert staged > 1.5 * c.all_reduce_time_s(64 * MIB, 2, host_bus_of(card, has_p2p=True))
+    assert staged > 1.5 * c.all_reduce_time_s(
+        64 * MIB, 2, host_bus_of(replace(card, name="RTX 6000"))
+    )
     assert not host_bus_of(card).has_p2p
 
 
@@ -108,20 +110,11 @@ def test_every_accelerator_has_a_link(engine: str) -> None:
         assert 0 < c.all_reduce_time_s(1e6, 8, link) < 1
 
 
-def test_rails_add_sharing_divides_oversubscription_divides() -> None:
-    one = fabric_link(50 * GB)
-    assert fabric_link(50 * GB, n_nics=8).bytes_per_s == 8 * one.bytes_per_s
-    assert fabric_link(50 * GB, n_nics=8, n_sharing=8).bytes_per_s == one.bytes_per_s
-    assert fabric_link(50 * GB, oversubscription=2).bytes_per_s == one.bytes_per_s / 2
-
-
 def test_fabric_refuses_nonsense() -> None:
     with pytest.raises(InputError, match="infiniband"):
         fabric_link(50 * GB, fabric="carrier pigeon")
     with pytest.raises(InputError, match="positive"):
         fabric_link(0.0)
-    with pytest.raises(InputError, match="oversubscription"):
-        fabric_link(50 * GB, oversubscription=0.5)
 
 
 def test_hierarchy_runs_at_the_pace_of_its_slower_level() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpuplan.domain.columns import Floats, Ints, floats
+from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.telemetry.observation import Histogram
 
@@ -41,7 +41,6 @@ class FleetDigest:
     hour_mean_frac: Floats
     hour_peak_frac: Floats  # highest instant mean over all devices within the hour
     n_rows: int
-    n_missing: Ints  # per metric: utilization, processors, tensor, power, memory
 
 
 def summed(histograms: Sequence[Histogram]) -> tuple[Floats, Floats]:

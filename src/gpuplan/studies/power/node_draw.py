@@ -54,12 +54,11 @@ def node_draw(
     accelerator: Accelerator,
     n_accelerators: int,
     *,
-    server: Server | None = None,
     max_w: float | None = None,
     load_frac: float | None = None,
 ) -> tuple[NodeDraw, tuple[Assumption, ...]]:
     """The node: the user's limit, its vendor's, or from its parts; and what was assumed."""
-    known = server or server_with(catalog, accelerator, n_accelerators)
+    known = server_with(catalog, accelerator, n_accelerators)
     told: list[Assumption] = []
     most = max_w or (known.power.limit_w if known else None)
     if most is None:

@@ -1,4 +1,4 @@
-"""Power of training, in: a step and its flop; out: watts of all accelerators, joules per step."""
+"""Power of training, in: a step and its flop; out: watts of all accelerators."""
 
 from dataclasses import replace
 
@@ -20,13 +20,10 @@ def training_power(
     hardware_flop_per_s: float,
     *,
     n_accelerators: int,
-    waiting_frac: float = 0.0,
-    step_s: float | None = None,
 ) -> dict[str, Estimate]:
     """Draw of the whole job; empty where no limit is published.
 
     `hardware_flop_per_s` is of one accelerator and counts recomputed work: it draws as well.
-    `waiting_frac` is the share of a step that waits for the network, the host or the pipeline.
     """
     if accelerator.power.limit_w is None:
         return {}
@@ -34,10 +31,9 @@ def training_power(
     sixteen = peaks.get("bf16", peaks.get("fp16", max(peaks.values())))
     use = Utilization(
         compute_frac=hardware_flop_per_s / sixteen,
-        other_memory_frac=MEMORY_FRAC * (1.0 - waiting_frac),
-        busy_frac=1.0 - waiting_frac,
+        other_memory_frac=MEMORY_FRAC,
+        busy_frac=1.0,
     )
     watts = accelerator_power_w(accelerator, use, power_constants(accelerator, WORK))
     each = replace(power_estimate(watts, accelerator, WORK), tier="estimated")
-    power = each.scaled(n_accelerators)
-    return {"power_w": power} | ({"energy_j_per_step": power.scaled(step_s)} if step_s else {})
+    return {"power_w": each.scaled(n_accelerators)}

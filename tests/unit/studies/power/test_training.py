@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,17 +13,15 @@ H100 = find_accelerator("h100-sxm", read_catalog()).accelerator
 
 
 def test_forty_per_cent_of_peak_draws_nine_tenths_of_the_limit() -> None:
-    found = training_power(H100, 0.4 * 989e12, n_accelerators=8, step_s=2.0)
+    found = training_power(H100, 0.4 * 989e12, n_accelerators=8)
     assert 0.85 * 5600 < found["power_w"].value < 5600
-    assert found["energy_j_per_step"].value == pytest.approx(2 * found["power_w"].value)
     assert found["power_w"].tier == "estimated"
 
 
-def test_waiting_for_the_network_draws_less() -> None:
-    """The same work in twice the time, half of it spent waiting."""
+def test_half_the_work_draws_less() -> None:
     busy = training_power(H100, 0.4 * 989e12, n_accelerators=1)["power_w"]
-    waiting = training_power(H100, 0.2 * 989e12, n_accelerators=1, waiting_frac=0.5)["power_w"]
-    assert 120 < waiting.value < 0.75 * busy.value
+    idler = training_power(H100, 0.2 * 989e12, n_accelerators=1)["power_w"]
+    assert 120 < idler.value < busy.value
 
 
 def test_no_limit_no_power() -> None:
@@ -32,7 +29,7 @@ def test_no_limit_no_power() -> None:
     assert training_power(bare, 1e14, n_accelerators=8) == {}
 
 
-@given(flop=st.floats(0, 2e15), waiting=st.floats(0, 1), n=st.integers(1, 4096))
-def test_never_above_the_limits(flop: float, waiting: float, n: int) -> None:
-    found = training_power(H100, flop, n_accelerators=n, waiting_frac=waiting)["power_w"]
+@given(flop=st.floats(0, 2e15), n=st.integers(1, 4096))
+def test_never_above_the_limits(flop: float, n: int) -> None:
+    found = training_power(H100, flop, n_accelerators=n)["power_w"]
     assert found.low <= found.value <= found.high <= 700 * n * (1 + 1e-9)
