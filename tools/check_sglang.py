@@ -95,7 +95,11 @@ def differences(case: Case, answer: dict[str, Any]) -> list[str]:
 
 
 def by_rules(case: Case) -> dict[str, Any]:
-    found: dict[str, Any] = importlib.import_module("sglang_rules").Rules(case).run()
+    rules = importlib.import_module("sglang_rules").Rules(case)
+    order = rules.order
+    # As the real one: passes are counted while somebody waits, not while a prompt is cut.
+    rules.order = lambda: order() if rules.waiting else None
+    found: dict[str, Any] = rules.run()
     return found
 
 

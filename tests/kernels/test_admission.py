@@ -1,9 +1,12 @@
 """Who joins when: prompts that are not cut, and ends that are foreseen for some requests alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from gpuplan.domain.simulation.engine import Admission, EngineLimits, Fleet
 from gpuplan.domain.traffic.stream import Grouping, requests_of
+from gpuplan.errors import InputError
 from gpuplan.simulation.serving.run import simulate_serving
 from kernels.cases import constant_table
 
@@ -47,3 +50,27 @@ def test_an_end_by_eos_takes_one_more_step_where_max_tokens_says_so(asked: int, 
     assert found.times.e2e_s.tolist() == pytest.approx([4 * STEP_S, 6 * STEP_S])
     # 20 tokens of prompts, three decodes of both, two of the other alone, and the row too many.
     assert found.totals.n_computed_tokens == 20 + 3 * 2 + 2 + (n_steps - 4)
+
+
+@pytest.mark.parametrize("method", ["jump", "step"])
+@pytest.mark.parametrize("n_engines", [1, 2])
+def test_prompts_that_preempt_one_another_for_ever_are_an_error(method: str, n_engines: int):
+    """Of equal priority and arrival vLLM preempts the first: neither of two is read to its end."""
+    of = fleet(Admission(reserves_prompt=False), n_blocks=6, long_prefill_tokens=4)
+    of = replace(of, limits=replace(of.limits, scheduling="priority"), n_engines=n_engines)
+    requests = requests_of([0.0] * 4, [64] * 4, [2] * 4)
+    with pytest.raises(InputError, match="[24] requests preempt one another for ever"):
+        simulate_serving(requests, of, method=method)
+    ample = replace(of, limits=replace(of.limits, n_blocks=60))
+    assert simulate_serving(requests, ample, method=method).times.is_finished.all()
+
+
+def test_a_cache_may_end_what_would_not_end_without():
+    """A preempted prompt finds what it had read; no text is shared."""
+    of = fleet(Admission(reserves_prompt=False), n_blocks=6, long_prefill_tokens=4)
+    of = replace(of, limits=replace(of.limits, scheduling="priority"))
+    requests = requests_of([0.0, 0.0], [64, 64], [2, 2])
+    with pytest.raises(InputError):
+        simulate_serving(requests, of)
+    cached = replace(of, limits=replace(of.limits, caches_prefixes=True))
+    assert simulate_serving(requests, cached).times.is_finished.all()

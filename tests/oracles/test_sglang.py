@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from oracles.sglang_mixes import mixed
 from oracles.sglang_page import sglang_section
-from oracles.sglang_runs import NEW, OLD, differing, ours, recorded
+from oracles.sglang_runs import NEW, OLD, columns_of, differing, ours, recorded
 
 FOUND = recorded()
 # LPM of 0.5.21 in a burst is not known exactly: a few prefixes are found in another order.
@@ -47,6 +48,18 @@ def test_what_is_asked_for_decides_who_is_let_in():
         "requests": [*case["requests"][:3], case["requests"][2], *case["requests"][4:]]
     }
     assert ours(modest)["first_s"].mean() < ours(case)["first_s"].mean()
+
+
+@pytest.mark.parametrize(
+    ("number", "n_steps", "n_found", "sum_s"),
+    [(65, 546, 3456, 246.4971009135), (69, 2626, 7808, 437.158249227)],
+)
+def test_prefixes_are_kept_fresh_by_passes_with_somebody_waiting(number, n_steps, n_found, sum_s):
+    """Answers of 0.5.23: passes in which a prompt is cut and nobody waits are not counted."""
+    case = mixed(number)
+    found = ours(case | {"requests": columns_of(case["requests"])})
+    assert (found["n_steps"], sum(found["hits"])) == (n_steps, n_found)
+    assert found["first_s"].sum() == pytest.approx(sum_s, abs=1e-6)
 
 
 def test_retractions_are_recorded():

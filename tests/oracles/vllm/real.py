@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-MOST_STEPS, ENDLESS = 30_000, "endless"
+MOST_STEPS, ENDLESS = 100_000, "endless"
 
 
 def main(harness: str) -> None:

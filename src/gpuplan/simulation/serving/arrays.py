@@ -10,7 +10,7 @@ from gpuplan.domain.columns import Ints, floats
 from gpuplan.domain.simulation.engine import EngineLimits, Fleet
 from gpuplan.domain.simulation.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
 from gpuplan.domain.traffic.stream import ClosedLoop, Grouping, Requests, requests_of
-from gpuplan.errors import InvariantError, one
+from gpuplan.errors import InputError, InvariantError, one
 from gpuplan.simulation.serving.features import hits_of, in_lines
 from gpuplan.simulation.serving.kernels.engine import records as rec
 from gpuplan.simulation.serving.kernels.engine import state as st
@@ -175,9 +175,7 @@ def outcome_of(requests: Requests, sim: AnyEngines, *, taken: Refusals, start_s:
     """What became of every request; InvariantError where one was lost."""
     times, n_finished, end = times_of(sim.request, start_s)
     check_room(sim)
-    if n_finished != len(taken.accepted):
-        what = f"{len(taken.accepted) - n_finished} requests were lost"
-        raise one(InvariantError, "simulate", "requests", what, "please report it")
+    check_ended(sim, len(taken.accepted) - n_finished)
     return Outcome(
         requests=requests,
         times=replace(times, n_cached_tokens=hits_of(sim)),
@@ -186,6 +184,17 @@ def outcome_of(requests: Requests, sim: AnyEngines, *, taken: Refusals, start_s:
         n_engines=len(sim.scalar),
         refused=taken.reasons,
     )
+
+
+def check_ended(sim: AnyEngines, n_lost: int) -> None:
+    """InputError where requests preempt one another for ever; InvariantError where one is lost."""
+    if sim.scalar[:, st.N_STALLED].max(initial=0) > st.MOST_STALLED:
+        what = f"{n_lost} requests preempt one another for ever: together their prompts do not fit"
+        fix = "give more blocks, fewer sequences, or reserve room for whole prompts (vLLM 0.19 on)"
+        raise one(InputError, "simulate", "KV cache", what, fix)
+    if n_lost:
+        what = f"{n_lost} requests were lost"
+        raise one(InvariantError, "simulate", "requests", what, "please report it")
 
 
 def totals_of(sim: AnyEngines, end: int) -> EngineTotals:

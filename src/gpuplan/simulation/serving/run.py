@@ -11,6 +11,7 @@ from gpuplan.domain.traffic.stream import ClosedLoop, PrefixBlocks, Requests
 from gpuplan.errors import InputError, Problem
 from gpuplan.simulation.serving.arrays import (
     ROUTERS,
+    Refusals,
     drawn_pairs,
     engine_state,
     loop_requests,
@@ -64,19 +65,22 @@ def simulate_serving(
         return simulate_batches(requests, fleet, fleet.batching, bin_s=bin_s)
     if is_idle_cache(fleet.limits) and not shares_text(requests, blocks):
         bare = replace(fleet, limits=without_cache(fleet.limits))
-        found = _simulated(requests, bare, bin_s=bin_s, method=method, blocks=None)
-        if found.totals.n_preemptions == 0:
-            return with_lookups(found)
-    return _simulated(requests, fleet, bin_s=bin_s, method=method, blocks=blocks)
+        found, taken = _simulated(requests, bare, bin_s=bin_s, method=method, blocks=None)
+        if not found.scalar[:, st.N_PREEMPTIONS].any():
+            start_s = fleet.limits.start_s
+            return with_lookups(outcome_of(requests, found, taken=taken, start_s=start_s))
+    found, taken = _simulated(requests, fleet, bin_s=bin_s, method=method, blocks=blocks)
+    return outcome_of(requests, found, taken=taken, start_s=fleet.limits.start_s)
 
 
 def _simulated(
     requests: Requests, fleet: Fleet, *, bin_s: float, method: str, blocks: PrefixBlocks | None
-) -> Outcome:
+) -> tuple[AnyEngines, Refusals]:
+    """The engines after the run, and who was not taken."""
     taken = refusals_of(requests, fleet.limits)
     sim = _engines(requests, fleet, bin_s=bin_s, blocks=blocks)
     _run(sim, taken.accepted, fleet, method=method)
-    return outcome_of(requests, sim, taken=taken, start_s=fleet.limits.start_s)
+    return sim, taken
 
 
 def _engines(

@@ -16,9 +16,10 @@ from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.simulation.engine import Fleet
 from gpuplan.domain.simulation.outcome import EngineTotals, Outcome, RequestTimes, UseOverTime
 from gpuplan.domain.traffic.stream import Requests, no_requests, requests_of
-from gpuplan.errors import InputError, InvariantError, Problem, one
+from gpuplan.errors import InputError, Problem, one
 from gpuplan.simulation.serving.arrays import (
     ROUTERS,
+    check_ended,
     engine_state,
     refusals_of,
     times_of,
@@ -117,9 +118,7 @@ class ServingStream:
         """No more will come: everything is served to its end."""
         self._advance(np.zeros(0, dtype=np.int64), st.FOREVER)
         passed = self._passed()
-        if self.n_held:
-            what = f"{self.n_held} requests were lost"
-            raise one(InvariantError, "simulate", "requests", what, "please report it")
+        check_ended(self._sim, self.n_held)
         return passed
 
     def use(self) -> UseOverTime:

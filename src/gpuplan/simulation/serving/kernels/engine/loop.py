@@ -93,6 +93,7 @@ def _start_decodes(e: AnyEngine) -> None:
             else:
                 slot[v, st.DONE] = st.NONE
                 s[st.N_PARTIALS] -= 1
+                s[st.N_STALLED] = 0
                 e.request[i, st.MADE] += 1
                 if e.request[i, st.FIRST] < 0:
                     e.request[i, st.FIRST] = s[st.NOW]

@@ -128,6 +128,7 @@ def empty(e: AnyEngine, now: int) -> None:
     s[st.FREE], s[st.FREE_SLOT] = e.limit[st.N_BLOCKS], 0
     s[st.N_DECODES] = s[st.CONTEXT] = s[st.N_RUNNING] = s[st.N_PARTIALS] = 0
     s[st.OUTSTANDING] = s[st.IN_FLIGHT] = s[st.BLOCKED] = s[st.DEBT] = s[st.NEXT_DEBT] = 0
+    s[st.N_STALLED] = 0
     s[st.KNOWN] = s[st.NOW]
     for v in range(e.limit[st.MAX_SEQUENCES]):
         e.slot[v, st.AFTER], e.slot[v, st.ID] = v + 1, st.NONE

@@ -359,6 +359,8 @@ def _draw_up(e: AnyEngine) -> None:
     s[st.BLOCKED] = 0
     if s[st.N_PREEMPTIONS] == n_before:
         _admit(e, budget)
+    else:
+        s[st.N_STALLED] += s[st.N_DECODES] == 0
     s[st.FLIGHT_TOKENS] = s[st.PREFILL_TOKENS] + s[st.N_DECODES] * (n_drafts(e) + 1)
 
 
@@ -374,6 +376,8 @@ def begin(e: AnyEngine) -> None:
         look_again(e)
     lasts = schedule_end(e) + s[st.FRAC]
     s[st.FLIGHT_END] = s[st.NOW] + (lasts >> st.FRAC_BITS)
+    if s[st.N_STALLED] > st.MOST_STALLED:
+        s[st.FLIGHT_END] = st.FOREVER + 1  # no step after it would change anything
     s[st.FLIGHT_FRAC] = lasts & st.FRAC_MASK
     s[st.IN_FLIGHT] = 1
     let_go(e)

@@ -79,8 +79,10 @@ LEAVE_HEAD, LEAVE_TAIL, N_LEAVING, CLOSED, FLIGHT_TOKENS, IS_LONE = range(56, 62
 CHAIN_TOP, CHAIN_SPARE, DEBT, NEXT_DEBT = range(62, 66)
 # Of stages: preempted requests with a token on the way; no further batch can begin. N_ADAPTERS: of
 # the step being drawn up, as is what runs: HAD_PROMPT, a prompt that is half computed, and
-# HAD_ROWS, anything.
-N_LATE, IS_FULL, N_ADAPTERS, HAD_PROMPT, HAD_ROWS = range(66, 71)
+# HAD_ROWS, anything. N_STALLED: steps that preempted since a prompt was read to its end, while
+# nothing was decoded; past MOST_STALLED requests preempt one another for ever.
+N_LATE, IS_FULL, N_ADAPTERS, HAD_PROMPT, HAD_ROWS, N_STALLED = range(66, 72)
+MOST_STALLED = 20_000
 PHASES = 72  # and as many more as a block has tokens
 
 # Limits of an engine.

@@ -60,7 +60,7 @@ def sort_rows(scratch: Ints, n: int) -> int:
 @part
 def order(e: AnyEngine) -> None:
     """Longest prefix first, or first come first served."""
-    if e.rule[sg.HAS_TREE] == 0:
+    if e.rule[sg.HAS_TREE] == 0 or e.own[sg.N_READY] == 0:
         return
     if e.rule[sg.IS_LPM] and e.own[sg.N_READY] <= sg.MOST_SORTED:
         _order_by_prefix(far(e))
