@@ -20,6 +20,7 @@ CAUSES = (
     "urgency",
     "recorded lengths",
     "first requests",
+    "adapters",
 )
 
 

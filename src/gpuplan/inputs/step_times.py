@@ -53,6 +53,10 @@ def read_step_table(path: Path) -> StepTimes:
     fitted, attention_s = _attention(tokens, step_s, known)
     bare_s = step_s - known @ attention_s
     sizes, at = np.unique(tokens, return_inverse=True)
+    if len(sizes) < 2:
+        what = f"{path} has iterations of {sizes[0]:g} tokens alone"
+        fix = "give rows of at least two sizes: others are taken from the line through them"
+        raise _wrong("--step-table", what, fix)
     curve_s = np.maximum(np.bincount(at, weights=bare_s) / np.bincount(at), 0.0)
     # Beyond the largest step that was seen, a token costs what it does on average.
     return StepTimes(

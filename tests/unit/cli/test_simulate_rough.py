@@ -142,6 +142,7 @@ def test_options_without_effect_or_sense_are_refused(
         (("--slo-percentile", "95"), "--slo-percentile"),
         (("--draw-acceptance",), "--draw-acceptance"),
         (("--loras", "4"), "--loras"),
+        (("--max-loras", "4"), "--max-loras"),
         (("--workload", "chat"), "--workload"),
         (("--sweep-replicas", "1..100000000", *COSTS), "--sweep-replicas"),
         (("--sweep-replicas", "1..3", "--out", "x.csv", *COSTS), "--out"),

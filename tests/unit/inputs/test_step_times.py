@@ -83,3 +83,9 @@ def test_a_table_of_ragged_lines_is_refused_by_line(tmp_path):
     path.write_text("tokens,step_s\n1,0.01,7,8\n")
     with pytest.raises(InputError, match=r"steps\.csv:2: 4 cells under 2 columns"):
         read_step_table(path)
+
+
+def test_rows_of_one_size_say_nothing_of_others(tmp_path):
+    rows = [(64, 0.009, 0, 0), (64, 0.008, 0, 0)]
+    with pytest.raises(InputError, match="of 64 tokens alone"):
+        read_step_table(written(tmp_path, rows))

@@ -174,7 +174,7 @@ def _dependent(options: SimulateOptions) -> list[Dependent]:
         (("slo_percentile",), has_slo, targets),
         (("draw_acceptance",), is_drafting, "--num-speculative-tokens"),
         (("priorities",), by_priority, policy),
-        (("loras",), options.lora_rank > 0, "--lora-rank"),
+        (("loras", "max_loras"), options.lora_rank > 0, "--lora-rank"),
         (("workload",), has_scenario, "--scenario"),
     ]
 

@@ -146,6 +146,9 @@ class SimulateOptions(NamedTuple):
     )
     lora_rank: LoraRank = 0
     loras: int | None = option(LOAD, "Distinct LoRA adapters in the traffic; 1 by default.", min=1)
+    max_loras: int | None = option(
+        ENGINE, "LoRA adapters per iteration (vLLM's max_loras); all by default.", min=1
+    )
     profile: Text = option(
         LOAD, "Hourly load profile: 24 or 168 relative loads, with commas, or a file."
     )

@@ -120,7 +120,9 @@ def _replica(options: SimulateOptions) -> "ReplicaRequest":
         dp=options.dp,
         ep=options.ep,
         span=ReplicaSpan(network_bytes_per_s=bytes_per_s(options.node_gbit)),
-        adapters=LoraUse(rank=rank, n_adapters=n_adapters) if rank else None,
+        adapters=LoraUse(rank=rank, n_adapters=n_adapters, n_slots=options.max_loras)
+        if rank
+        else None,
         calibration=None if options.calibration is None else str(options.calibration),
         max_tokens=options.max_tokens,
         steps=_steps(options),

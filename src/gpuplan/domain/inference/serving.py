@@ -82,6 +82,12 @@ class LoraUse:
     rank: int
     n_adapters: int = 1
     request_frac: float = 1.0  # of all requests, that ask for one
+    n_slots: int | None = None  # in memory, and in one iteration; None: all of them
+
+    @property
+    def n_held(self) -> int:
+        """Adapters that an engine has room for at once."""
+        return self.n_adapters if self.n_slots is None else min(self.n_slots, self.n_adapters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

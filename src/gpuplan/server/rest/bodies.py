@@ -100,6 +100,9 @@ class SimulateBody(PredictBody):
     output_tokens: Tokens = 256
     requests_per_s: float = Field(gt=0, le=1e5)
     duration_s: float = Field(300, gt=0, le=7 * 86400)
+    lora_rank: int = Field(0, ge=0, le=4096, description="Of LoRA adapters; 0: none.")
+    loras: Count = Field(1, description="Distinct LoRA adapters in the traffic.")
+    max_loras: Count | None = Field(None, description="Adapters of one iteration; all of them.")
     seed: int = Field(0, ge=0, le=2**31)
 
     @model_validator(mode="after")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from gpuplan import api
+from gpuplan.domain.inference.serving import LoraUse
 from gpuplan.domain.plan.answer import Answer
 from gpuplan.domain.requests.plan import PlanBasis, PlanRequest
 from gpuplan.domain.requests.requests import (
@@ -27,7 +28,7 @@ from gpuplan.domain.requests.requests import (
 from gpuplan.domain.result import Result
 from gpuplan.domain.scenario.demand import TokenLengths
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.domain.simulation.simulation import SimulateRequest
+from gpuplan.domain.simulation.simulation import EngineRequest, ReplicaRequest, SimulateRequest
 from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
 from gpuplan.domain.telemetry.forecast import ForecastRequest
 from gpuplan.domain.telemetry.replan import ReplanRequest
@@ -220,12 +221,16 @@ def _served(body: PredictBody) -> PredictRequest:
     )
     return PredictRequest(
         **_layout(body),
-        span=ReplicaSpan(network_bytes_per_s=body.node_gbit * GBIT if body.node_gbit else None),
+        span=_span(body),
         n_replicas=body.replicas,
         engine=body.engine,
         engine_version=body.engine_version,
         load=load,
     )
+
+
+def _span(body: PredictBody) -> ReplicaSpan:
+    return ReplicaSpan(network_bytes_per_s=body.node_gbit * GBIT if body.node_gbit else None)
 
 
 def _simulate(body: SimulateBody) -> Result:
@@ -235,11 +240,20 @@ def _simulate(body: SimulateBody) -> Result:
         input=_lengths(body.input_tokens),
         output=_lengths(body.output_tokens),
     )
+    lora = LoraUse(rank=body.lora_rank, n_adapters=body.loras, n_slots=body.max_loras)
+    replica = ReplicaRequest(
+        pp=body.pp,
+        dp=body.dp,
+        ep=body.ep,
+        span=_span(body),
+        adapters=lora if body.lora_rank else None,
+    )
     request = SimulateRequest(
         tp=body.tp,
         n_replicas=body.replicas,
         precision=body.precision,
         cache_precision=body.cache_precision,
+        scheduler=EngineRequest(replica=replica),
         engine=body.engine,
         engine_version=body.engine_version,
         seed=body.seed,

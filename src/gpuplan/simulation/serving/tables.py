@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
 from gpuplan.domain.simulation.engine import EngineLimits, StepTable
-from gpuplan.errors import InputError, one
+from gpuplan.errors import InputError, Problem, one
 from gpuplan.simulation.serving.kernels.engine import cost
 from gpuplan.simulation.serving.kernels.engine.cost import N_LINES, N_MIX, N_REGIMES, SCALE
 from gpuplan.simulation.serving.kernels.engine.state import NONE
@@ -50,6 +50,17 @@ def kernel_tables(table: StepTable, limits: EngineLimits) -> KernelTables:
     """
     n_checked = 1 if limits.drafts is None else round(limits.drafts.checked_tokens)
     n_tokens = limits.n_blocks * limits.block_tokens
+    known = {
+        "tokens": (len(table.token_device_s) - 1, limits.max_batch_tokens),
+        "sequences": (len(table.row_device_s) - 1, limits.max_sequences),
+    }
+    short = [
+        Problem("step table", f"ends at {n:,} {what}", f"iterations reach {most:,}: give so many")
+        for what, (n, most) in known.items()
+        if n < most
+    ]
+    if short:
+        raise InputError("simulate", short)
     return _kernel_tables(_Same(table), limits.max_sequences, n_checked, n_tokens)
 
 

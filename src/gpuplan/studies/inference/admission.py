@@ -4,6 +4,7 @@ from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.simulation.engine import Admission, PrefillFirst, StageRules
 from gpuplan.domain.simulation.simulation import AdmissionRequest, EngineRequest, ReplicaRequest
+from gpuplan.errors import InputError, one
 from gpuplan.performance.serving.sglang import MAX_PREFILL_TOKENS, sglang_version
 from gpuplan.performance.serving.vllm import OTHERS, VllmVersion, vllm_version
 
@@ -27,6 +28,9 @@ def caches_prefixes(setup: ServingSetup, asked: EngineRequest) -> bool:
 def admission_of(setup: ServingSetup, asked: EngineRequest, n_blocks: int = 0) -> Admission:
     """What was asked for, else what this version does by itself."""
     if setup.engine.name == SGLANG and asked.batching is None:
+        if _most_adapters(setup) is not None:
+            what = "a limit on adapters with SGLang"
+            raise one(InputError, "simulate", "--max-loras", what, "use --engine vllm")
         return _sglang_admission(setup, asked)
     rules, typed = vllm_rules(setup), asked.admission
     # Not across stages, and not where batches are fixed.
@@ -41,9 +45,16 @@ def admission_of(setup: ServingSetup, asked: EngineRequest, n_blocks: int = 0) -
         n_stages=setup.n_stages,
         stages=StageRules(fills_queue=rules.fills_queue, waits_for_late=rules.waits_for_late),
         pads_decodes=rules.pads_decodes,
+        max_adapters=_most_adapters(setup),
         # vLLM counts the null block among all.
         watermark_blocks=int((typed.watermark_frac or 0.0) * (n_blocks + 1)),
     )
+
+
+def _most_adapters(setup: ServingSetup) -> int | None:
+    """LoRA adapters of one iteration, where there is not room for all of them."""
+    use = setup.load.adapters
+    return use.n_held if use is not None and use.n_held < use.n_adapters else None
 
 
 def _or(asked: bool | None, usual: bool) -> bool:

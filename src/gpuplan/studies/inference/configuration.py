@@ -160,7 +160,7 @@ def _limited(
     settings: EngineSettings, max_sequences: int | None, adapters: LoraUse | None
 ) -> EngineSettings:
     if adapters is not None:
-        slots = LoraSlots(n_slots=adapters.n_adapters, max_rank=adapters.rank)
+        slots = LoraSlots(n_slots=adapters.n_held, max_rank=adapters.rank)
         settings = replace(settings, lora=slots)
     return replace(settings, max_sequences=max_sequences) if max_sequences else settings
 

@@ -8,8 +8,10 @@ import numpy as np
 from gpuplan.demand.scale import served
 from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import ints
+from gpuplan.domain.inference.serving import LoraUse
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.traffic.drawn import LoadSource
+from gpuplan.domain.traffic.stream import Requests
 from gpuplan.domain.traffic.trace import TraceQuery
 from gpuplan.errors import InputError, Problem, one
 from gpuplan.inputs.traces.read import read_trace
@@ -28,6 +30,16 @@ def with_priorities(
     numbers, shares = zip(*mix, strict=True)
     draws = stream(seed, "urgency").choice(len(mix), size=len(taken.requests), p=shares)
     return replace(taken, requests=replace(taken.requests, priority=ints(np.array(numbers)[draws])))
+
+
+def with_adapters(requests: Requests, use: LoraUse | None, *, seed: int = 0) -> Requests:
+    """Each request with a LoRA adapter, where engines have not room for all of them at once."""
+    if use is None or use.n_held == use.n_adapters or (requests.adapter >= 0).any():
+        return requests
+    draws = stream(seed, "adapters")
+    adapter = draws.integers(0, use.n_adapters, len(requests))
+    adapter[draws.random(len(requests)) >= use.request_frac] = -1
+    return replace(requests, adapter=ints(adapter))
 
 
 def _check_mix(mix: tuple[tuple[int, float], ...]) -> None:

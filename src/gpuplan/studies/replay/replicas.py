@@ -21,7 +21,7 @@ from gpuplan.domain.requests.requests import (
     PredictRequest,
     ReplicaSpan,
 )
-from gpuplan.domain.simulation.engine import EngineLimits, Fleet
+from gpuplan.domain.simulation.engine import EngineLimits, Fleet, StepTimes
 from gpuplan.domain.simulation.outcome import Outcome, SloTargets
 from gpuplan.domain.simulation.simulation import (
     EngineRequest,
@@ -49,6 +49,7 @@ from gpuplan.studies.replay.judge import (
     unused_accelerators,
     with_steps_read,
 )
+from gpuplan.studies.replay.marks import with_adapters
 from gpuplan.studies.replay.power import by_priority, power_over_time
 from gpuplan.studies.replay.routed import is_knowing, routed_outcome, unknowing
 from gpuplan.studies.replay.sizes import smallest_holding
@@ -162,6 +163,10 @@ def replayed(
 ) -> Simulation:
     """One run of a fleet that is ready; `told` hears how many requests have been taken."""
     loop, blocks = (None, None) if taken is None else (taken.loop, taken.blocks)
+    requests = with_adapters(requests, ready.setup.load.adapters, seed=asked.seed)
+    if loop is not None and ready.fleet.limits.admission.max_adapters is not None:
+        what = "with users who wait"
+        raise one(InputError, "simulate", "--max-loras", what, "use --rate or --trace")
     if loop is not None and ready.fleet.batching is not None:
         fix = "use --rate or --trace, or --batching continuous"
         raise one(InputError, "simulate", "--users", "with fixed batches", fix)
@@ -231,7 +236,7 @@ def simulate_load(
     if taken.loop is not None or not found.statistics.is_overloaded or ready.fleet.decode:
         return found
     held = smallest_holding(
-        ready, taken.requests, router=asked.router, slo=asked.slo, blocks=taken.blocks
+        ready, found.outcome.requests, router=asked.router, slo=asked.slo, blocks=taken.blocks
     )
     return replace(found, holding=held)
 
@@ -394,7 +399,23 @@ def _assumed(limits: EngineLimits, asked: SimulateRequest) -> list[Assumption]:
     why = "network, tokenizer and answer outside the engine, from served measurements"
     if has_own_steps(asked):
         why, change = "step times are given: the engine alone is simulated", "leave out --step-time"
+        found += _beyond(scheduler, limits)
     return [*found, Assumption(what="start of a request", value=value, why=why, change=change)]
+
+
+def _beyond(scheduler: EngineRequest, limits: EngineLimits) -> list[Assumption]:
+    """Measured step times that end before the largest iteration does."""
+    steps = (scheduler.replica or ReplicaRequest()).steps
+    # A formula has two places; the last of a table is a token beyond its largest row.
+    if not isinstance(steps, StepTimes) or len(steps.tokens) < 3:
+        return []
+    known = steps.tokens[-2]
+    if known >= limits.max_batch_tokens:
+        return []
+    value = f"rows end at {known:,.0f} tokens, iterations at {limits.max_batch_tokens:,}"
+    why = "beyond them a token takes what it does on average in the table"
+    change = "--step-table, --max-num-batched-tokens"
+    return [Assumption(what="step times", value=value, why=why, change=change)]
 
 
 def _scheduler(asked: SimulateRequest) -> EngineRequest:

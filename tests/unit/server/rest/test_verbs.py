@@ -47,6 +47,18 @@ def test_predict_training_passes_the_columns():
     assert answer("predict-training", asked) == plain(api.predict_training(run).to_dict())
 
 
+def test_simulate_passes_layout_and_adapters():
+    """Fewer adapters an iteration than the traffic has keep others waiting."""
+    body = {"model": MODEL, "on": "2xH100", "tp": 1, "requests_per_s": 8, "duration_s": 30}
+    body |= {"lora_rank": 16, "loras": 8, "input_tokens": 500, "output_tokens": 100}
+    ttft_s = [
+        answer("simulate", body | more)["ttft_s"]["mean"]
+        for more in ({}, {"max_loras": 8}, {"max_loras": 1}, {"pp": 2})
+    ]
+    assert ttft_s[0] == ttft_s[1] < 0.2 * ttft_s[2]
+    assert ttft_s[3] != ttft_s[0]
+
+
 def test_simulate_draws_the_same_requests_for_the_same_seed():
     asked = {"model": MODEL, "on": CARD, "requests_per_s": 2, "duration_s": 60, "seed": 3}
     first, again, other = (
