@@ -55,7 +55,7 @@ def plan_needs(answer: Answer) -> tuple[Need, ...]:
         _tightest("compute", "share", _utilization(plan)),
         _tightest("memory", "bytes", _memory(answer, plan)),
         _tightest("speed", "s", _latency(plan)),
-        _tightest("storage", "bytes/s", iter(())),
+        _tightest("storage", "bytes", _storage(answer)),
         _tightest("network", "bytes/s", _links(plan)),
         _tightest("power", "W", _power(plan)),
     )
@@ -82,6 +82,16 @@ def _memory(answer: Answer, plan: ChosenPlan) -> Iterator[Row]:
     for pool in plan.pools:
         what = f"{pool.workload}: one accelerator; gpuplan fit tells the parts"
         yield what, None, size.get((pool.accelerator, pool.precision))
+
+
+def _storage(answer: Answer) -> Iterator[Row]:
+    """Of one server; drives are those of the maker's server, for clouds do not publish theirs."""
+    for one in answer.decision.storage:
+        parts = ", ".join(
+            f"{name} {amount(size, 'bytes')}" for name, size in one.parts_bytes.items()
+        )
+        drives = f"; drives of {one.server}" if one.server else ""
+        yield f"{one.workload}: a server's {parts}{drives}", one.needed_bytes, one.drives_bytes
 
 
 def _latency(plan: ChosenPlan) -> Iterator[Row]:

@@ -185,6 +185,11 @@ def six_needs_are_held_against_supply(ask: Ask) -> None:
     assert needs["speed"]["demand"] >= 24000 / 120  # cores that decode
 
 
+def found_storage(plan: dict) -> dict[str, float]:
+    """What one server of the first workload holds."""
+    return plan["storage"][0]["parts_bytes"]
+
+
 @check("R38", "plan examples/chat.yaml --samples 0 --verbose")
 def a_plan_shows_its_six_needs(ask: Ask) -> None:
     found = ask.plan("chat")["plan"]
@@ -200,6 +205,17 @@ def a_plan_shows_its_six_needs(ask: Ask) -> None:
     assert tight[0].startswith(
         "speed" if 1 - used < 1 - use["peak_frac"] / use["safe_frac"] else "c"
     )
+    # 70.55 B parameters of one byte, and 0.1 GB of logs a day from each of two GPUs.
+    stored = found_storage(ask.plan("chat"))
+    assert stored["weights"] == pytest.approx(70.55e9, rel=0.01)
+    assert stored["logs of a month"] == pytest.approx(2 * 0.1e9 * 30.4, rel=0.01)
+    assert headroom["storage"] == f"{1 - sum(stored.values()) / (30.7e12 * 2 / 8):.0%}"
+    # Three checkpoints of 1.4 TB and 2e12 tokens of four bytes over all servers.
+    run = ask.plan("large-training")
+    n_nodes = sum(one["n_nodes"] for one in run["plan"]["pools"][0]["purchases"])
+    stored = found_storage(run)
+    assert stored["checkpoints"] == pytest.approx(3 * 1.4e12 / n_nodes)
+    assert stored["dataset"] == pytest.approx(4 * 2e12 / n_nodes)
     limited = "plan examples/power-shortfall.yaml --samples 0 --verbose --set site.power_kw=60"
     power = rows_of(ask(limited + " -o csv").out, "need")[-1]
     assert power["headroom"] == f"{1 - 4 * 10.2 / 60:.0%}"
@@ -330,12 +346,26 @@ def recommenders_speech_and_classical_learning_are_planned(ask: Ask) -> None:
     assert slo["promises"][0]["limit_s"] == pytest.approx(1 / 83)
 
 
+def _host_parts(ask: Ask, change: str) -> dict:
+    found = ask.document(f"check examples/slow-disks.yaml --what-if {change}")["after"]
+    return {one["part"]: one for one in found["hosts"][0]["parts"]}
+
+
 @check("R43", "check examples/slow-disks.yaml")
 def hosts_have_cores_memory_and_reasons(ask: Ask) -> None:
-    parts = {one["part"]: one for one in ask.document()["hosts"][0]["parts"]}
-    assert parts["CPU"]["needed"] == 2 * 8 + 4 + 200
-    assert parts["memory"]["needed"] == pytest.approx(2 * 8 * 80, rel=0.01)
-    assert all(one["reason"] for one in parts.values())
+    """Against what makers ship: DGX H100 has 112 cores and 2 TiB beside eight GPUs of 80 GB."""
+    for per_core in (120, 240, 60):
+        parts = _host_parts(ask, f"workloads[0].data_path.loader.samples_per_s_per_core={per_core}")
+        decode = 8 * 3000 / per_core  # cores, by the loader's own rate
+        assert decode + 8 <= parts["CPU"]["needed"] <= decode + 112, per_core  # one rank a GPU
+        assert 640 * 1e9 / 2**30 < parts["memory"]["needed"] < 2048
+        assert all(one["reason"] for one in parts.values())
+    # Batches of 4,096 samples take sixteen times the pinned memory of 256, on top of the rest.
+    large = _host_parts(ask, "workloads[0].data_path.copy_to_device.batch_samples=4096")
+    more = large["memory"]["needed"] - parts["memory"]["needed"]
+    one_batch = (4096 - 256) * 602112 * 8 / 2**30
+    assert more % one_batch == pytest.approx(0, abs=0.02 * one_batch)
+    assert 1 <= more / one_batch <= 8  # as many as are prefetched
     power = ask.document("check examples/power-shortfall.yaml")
     assert any("power supplies" in one["where"] for one in power["findings"])
 

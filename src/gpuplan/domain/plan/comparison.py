@@ -124,12 +124,28 @@ class Calendar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StorageNeed:
+    """What one server of a pool must hold, and the drives that it has."""
+
+    workload: str
+    parts_bytes: Mapping[str, float]  # weights, checkpoints, dataset, logs
+    drives_bytes: float | None  # None: no server with this accelerator is known
+    server: str = ""  # whose drives they are
+
+    @property
+    def needed_bytes(self) -> float:
+        """All of it."""
+        return sum(self.parts_bytes.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """What the plan was chosen from; its keys stand at the top of documents."""
 
     comparison: tuple[ComparisonRow, ...] = ()
     pareto: tuple[ParetoRow, ...] = ()
     risk: PlanRisk | None = None
+    storage: tuple[StorageNeed, ...] = ()  # of one server of each pool
     trade: tuple[TradeRow, ...] = ()  # work per watt and dollar, by accelerator
     calendar: Calendar = Calendar()
     quality: tuple[str, ...] = ()  # what of the plan touches the quality of outputs

@@ -50,6 +50,7 @@ from gpuplan.studies.explanation.rivals import (
 )
 from gpuplan.studies.explanation.rows import PricedRow, compared_rows, pareto_rows
 from gpuplan.studies.explanation.runs import run_alternatives, run_reasons, run_rows
+from gpuplan.studies.explanation.storage import storage_needs
 from gpuplan.studies.planning.bill import plan_bill
 from gpuplan.studies.planning.billed import billed_loads
 from gpuplan.studies.planning.chosen import chosen_plan
@@ -94,6 +95,7 @@ def explained(answer: Answer, inputs: PlanInputs, groups: Sequence[SolvedGroup])
         comparison=(*decision.comparison, *runs),
         calendar=calendar_of(groups),
         quality=quality_lines(plan),
+        storage=tuple(storage_needs(inputs, plan)),
     )
     answer = replace(answer, plan=plan, uncertainty=ranges, decision=whole)
     if inputs.request.basis.is_brief:
