@@ -9,7 +9,6 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.exceptions import HTTPException
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from gpuplan.errors import PlannerError
 from gpuplan.server.rest.access import Access
@@ -38,7 +37,7 @@ def make_app(
     is_shown: bool = False,
 ) -> FastAPI:
     """The application around a store and its workers; shown: the example is answered at once."""
-    door = Door(store, workers, access, version)
+    door = Door(store, workers, access, version, hosts=hosts)
     has_example = is_shown and not access.owners
     life = asynccontextmanager(partial(_life, door, has_example=has_example))
     app = FastAPI(
@@ -54,7 +53,6 @@ def make_app(
     add_pages(app, door)
     _handle_errors(app)
     app.middleware("http")(door.guard)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
     return app
 
 

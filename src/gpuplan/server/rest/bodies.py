@@ -1,6 +1,6 @@
 """What each verb is asked over HTTP; unknown keys are refused, everything has a bound."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -17,6 +17,19 @@ class Body(BaseModel):
     """The base of all questions."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def truth_is_no_number(cls, given: Any) -> Any:
+        """True would be read as 1."""
+        for name, value in given.items() if isinstance(given, dict) else ():
+            known = cls.model_fields.get(name)
+            if known is None or bool in (known.annotation, *get_args(known.annotation)):
+                continue
+            values = value if isinstance(value, list) else [value]
+            if any(isinstance(one, bool) for one in values):
+                raise ValueError(f"{name}: got true or false; give a number or a text")
+        return given
 
 
 class PlanBody(Body):

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from time import monotonic
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ from gpuplan.server.rest.answers import (
     response_of,
 )
 from gpuplan.server.rest.bodies import Body
-from gpuplan.server.rest.content import refuse_files
+from gpuplan.server.rest.content import refuse_files, refuse_repeated
 from gpuplan.server.rest.jobs import Job, JobStore, digest_of
 from gpuplan.server.rest.verbs import Verb
 from gpuplan.server.rest.workers import Workers, error_body
@@ -43,8 +43,17 @@ Handler = Callable[[Request], Awaitable[Response]]
 class Door:
     """What the paths share."""
 
-    def __init__(self, store: JobStore, workers: Workers, access: Access, version: str) -> None:
+    def __init__(
+        self,
+        store: JobStore,
+        workers: Workers,
+        access: Access,
+        version: str,
+        *,
+        hosts: Sequence[str] = ("*",),
+    ) -> None:
         self.store, self.workers, self.access, self.version = store, workers, access, version
+        self.hosts = frozenset(hosts)  # names that this server is asked by; *: any
         self.rates = Rates(access)
 
     async def guard(self, request: Request, following: Handler) -> Response:
@@ -66,6 +75,10 @@ class Door:
         return JSONResponse({"error": refusal.body}, refusal.status, headers=refusal.headers)
 
     def _admit(self, request: Request) -> None:
+        name = request.headers.get("host", "").lower()
+        bare = name if name.endswith("]") else name.rpartition(":")[0] or name
+        if not self.hosts & {"*", bare}:
+            raise RefusalError(400, "host", f"this server is not called {bare[:100]!r}")
         cookie = request.cookies.get(TOKEN_COOKIE)
         given = request.headers.get("authorization") or (cookie and f"Bearer {cookie}")
         owner = self.access.owner_of(given)
@@ -98,6 +111,7 @@ class Door:
         async def handler(
             request: Request, body: Body, wait: Wait = 30.0, sheet: Sheet = False, key: Key = None
         ) -> Response:
+            refuse_repeated(await request.body())
             verb_name = f"{name}+sheet" if sheet else name
             plain = body.model_dump(mode="json")
             job = await self.ask(request.state.owner, verb_name, plain, wait, key)

@@ -119,7 +119,28 @@ def test_every_answer_has_the_headers(client):
 
 
 def test_another_host_name_is_refused(client):
-    assert client.get("/healthz", headers={"Host": "evil.example"}).status_code == 400
+    for host in ("evil.example", "localhost.evil.example", "evil.example:80", "", "localhost@evil"):
+        found = client.get("/healthz", headers={"Host": host})
+        assert found.status_code == 400
+        assert found.json()["error"]["code"] == "host"
+    for host in ("localhost", "LOCALHOST:8000", "127.0.0.1:1", "[::1]:80", "[::1]"):
+        assert client.get("/healthz", headers={"Host": host}).status_code == 200, host
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ('{"model": "Qwen3-8B", "on": "H100", "on": "L4"}', "body.on"),
+        ('{"model": "Qwen3-8B", "on": "H100", "tp": true}', "body"),
+        ('{"model": "Qwen3-8B", "on": "H100", "concurrency": false}', "body"),
+    ],
+)
+def test_a_key_twice_and_truth_for_a_number_are_refused(client, text, where):
+    found = client.post("/v1/fit", content=text, headers={"Content-Type": "application/json"})
+    assert found.status_code == 422
+    (problem,) = found.json()["error"]["problems"]
+    assert problem["where"] == where
+    assert "twice" in problem["what"] or "true or false" in problem["what"]
 
 
 def test_deep_bodies_are_refused(client):
