@@ -89,3 +89,13 @@ def test_examples_are_read(name):
 def test_a_node_of_millions_is_refused_before_it_is_laid_out(tmp_path):
     with pytest.raises(InputError, match="at most 1024"):
         read(tmp_path, TEXT.replace("accelerators_per_node: 8", "accelerators_per_node: 8000000"))
+
+
+@pytest.mark.parametrize(
+    ("policy", "blocking"),
+    [("{order: kueue}", "skip"), ("{order: drf}", "skip"), ("{order: priority}", "easy"),
+     ("{order: kueue, blocking: strict}", "strict"), ("{}", "easy")],
+)  # fmt: skip
+def test_queues_of_teams_need_no_word_about_blocking(tmp_path, policy, blocking):
+    nodes = "nodes: [{accelerator: H100-SXM, nodes: 1, accelerators_per_node: 8}]\n"
+    assert read(tmp_path, f"{nodes}policy: {policy}\n").policy.blocking == blocking

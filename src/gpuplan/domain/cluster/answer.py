@@ -153,6 +153,7 @@ class ClusterAdvice:
     last_useful: tuple[tuple[str, int], ...] = ()  # GPU type, and the last GPU that saved waiting
     quotas: tuple[QuotaAdvice, ...] = ()
     fractions: tuple[FractionAdvice, ...] = ()
+    notes: tuple[str, ...] = ()  # why an advice that was asked for has nothing to say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

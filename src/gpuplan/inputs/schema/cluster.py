@@ -1,8 +1,8 @@
 """The file format of cluster.yaml: nodes, teams with quotas, policy, services, failures, cloud."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from gpuplan.inputs.schema.keys import (
     Count,
@@ -77,7 +77,7 @@ class ClusterPolicySpec(Strict):
     )
     blocking: Literal["strict", "skip", "easy", "conservative"] = key(
         "What a blocked job does to those behind it: strict FIFO, best effort, EASY or "
-        "conservative backfill",
+        "conservative backfill; best effort (skip) is the default of fair, drf and kueue",
         default="easy",
     )
     placement: Literal["pack", "spread", "scatter"] = key(
@@ -96,6 +96,14 @@ class ClusterPolicySpec(Strict):
         "Kueue's withinClusterQueue", default="lower_priority"
     )
     half_life_h: Positive = key("Half-life of the usage that fair share counts", default=168.0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def queues_of_teams_do_not_backfill(cls, given: Any) -> Any:
+        """Best effort where each team has a queue of its own: Kueue's own default strategy."""
+        if isinstance(given, dict) and given.get("order") in ("fair", "drf", "kueue"):
+            return {"blocking": "skip", **given}
+        return given
 
 
 class ClusterServiceSpec(Strict):

@@ -65,7 +65,11 @@ def cluster_sheet(found: ClusterSimulation) -> Sheet:
         _quota_table(found.advice.quotas),
         *(_fraction_table(one) for one in found.advice.fractions),
     ]
-    remarks = [("Trace:", found.jobs.remarks), ("Last useful GPU:", _last_lines(found))]
+    remarks = [
+        ("Trace:", found.jobs.remarks),
+        ("Last useful GPU:", _last_lines(found)),
+        ("Advice:", found.advice.notes),
+    ]
     return result_sheet(
         _body(found), tables, head=_head(found), remarks=remarks, assumptions=found.assumptions
     )
@@ -107,6 +111,7 @@ def _body(found: ClusterSimulation) -> Document:
         "changes": [_change(row) for row in advice.changes],
         "last_useful": dict(advice.last_useful),
         "fractions": [_fraction(one) for one in advice.fractions],
+        "advice_notes": list(advice.notes),
         "quotas": pick_each(
             advice.quotas, "team", "accelerator", "n_now", "n_advised", "wait_now_s", "wait_then_s"
         ),

@@ -162,6 +162,26 @@ def quota_advice(cluster: Cluster, jobs: Jobs, base: ClusterOutcome) -> tuple[Qu
     )
 
 
+def quota_notes(cluster: Cluster, jobs: Jobs, base: ClusterOutcome) -> Iterator[str]:
+    """Why no quota is advised: no target, all met, or a team without a quota of its own."""
+    rows = team_rows(cluster.teams, jobs, base)
+    with_quotas = {team.name for team in cluster.teams if team.quotas}
+    if not any(team.wait_p90_s is not None for team in cluster.teams):
+        slow = max(rows, key=lambda row: row.wait_p90_s)
+        yield (
+            "quotas: no team states a wait target, so none is out of it; add "
+            f"teams[].wait_p90_min, first to {slow.name}, which waits longest"
+        )
+    elif not any(row.is_violated for row in rows):
+        yield "quotas: every wait target is met, so no quota needs to change"
+    for row in rows:
+        if row.is_violated and row.name not in with_quotas:
+            yield (
+                f"quotas: {row.name} is out of its target and has no quota; more GPUs "
+                "(--change-nodes) or another policy (--compare) may help, or give it teams[].quotas"
+            )
+
+
 def _advice(cluster: Cluster, jobs: Jobs, name: str, wait_s: float) -> QuotaAdvice:
     team = next(t for t in cluster.teams if t.name == name)
     quota = max(team.quotas, key=lambda q: q.n_accelerators)

@@ -33,6 +33,18 @@ def fraction_advice(cluster: Cluster, jobs: Jobs) -> tuple[FractionAdvice, ...]:
     return tuple(one for one in found if one is not None)
 
 
+def fraction_notes(cluster: Cluster, jobs: Jobs) -> Iterator[str]:
+    """Why no partition is advised: no GPU with MIG, or no job on part of one."""
+    if not any(group.slices for group in cluster.groups):
+        names = ", ".join(dict.fromkeys(group.accelerator for group in cluster.groups))
+        yield f"MIG: {names} cannot be cut into slices"
+    elif not fraction_advice(cluster, jobs):
+        yield (
+            "MIG: every job asks for whole GPUs, so nothing can be packed; give jobs on part of "
+            "one as gpus below 1 or with a mig_profile, as gpuplan diagnose finds them"
+        )
+
+
 def _advice(group: NodeGroup, jobs: Jobs, able: Ints, share: Floats) -> FractionAdvice | None:
     profiles = sorted(group.slices, key=lambda one: (one.share_frac, one.n_places))
     kind = np.searchsorted([one.share_frac for one in profiles], share - 1e-9)

@@ -21,9 +21,10 @@ from gpuplan.studies.cluster.compare import (
     last_useful,
     policy_rows,
     quota_advice,
+    quota_notes,
     with_quota,
 )
-from gpuplan.studies.cluster.fractions import fraction_advice
+from gpuplan.studies.cluster.fractions import fraction_advice, fraction_notes
 from gpuplan.studies.cluster.waits import (
     cluster_use,
     size_rows,
@@ -47,6 +48,10 @@ def answers(cluster: Cluster, jobs: Jobs, request: ClusterRequest) -> ClusterSim
         last_useful=last_useful(cluster, jobs, found) if request.n_changes else (),
         quotas=quota_advice(cluster, jobs, found) if request.advises_quotas else (),
         fractions=fraction_advice(cluster, jobs) if request.advises_fractions else (),
+        notes=(
+            *(quota_notes(cluster, jobs, found) if request.advises_quotas else ()),
+            *(fraction_notes(cluster, jobs) if request.advises_fractions else ()),
+        ),
     )
     return ClusterSimulation(
         cluster=cluster,

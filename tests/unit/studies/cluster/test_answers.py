@@ -196,6 +196,17 @@ def test_no_quota_helps_a_cluster_that_is_too_small():
     assert found.advice.quotas[0].n_advised is None
 
 
+def test_advice_that_has_nothing_to_say_says_why():
+    def notes(*teams, jobs=None):
+        asked = ClusterRequest(advises_quotas=True, advises_fractions=True)
+        return " ".join(answers(cluster_of(1, teams=teams), jobs or poisson(), asked).advice.notes)
+
+    assert "no team states a wait target" in notes(ClusterTeam(name="a"))
+    assert "every wait target is met" in notes(ClusterTeam(name="a", wait_p90_s=1e9))
+    assert "a is out of its target and has no quota" in notes(ClusterTeam(name="a", wait_p90_s=1.0))
+    assert "MIG: H100 cannot be cut" in notes(ClusterTeam(name="a"))
+
+
 def test_slices_count_as_their_share():
     jobs = replace(
         jobs_of([(0, 70, 1, 0)], ("a",)),
