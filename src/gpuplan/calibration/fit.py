@@ -17,6 +17,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from gpuplan.calibration.residuals import held_out_errors
 from gpuplan.domain.calibration.constants import (
+    ABSENT,
     Constant,
     FittedConstants,
     Labels,
@@ -35,7 +36,7 @@ LOG_STEP = 1e-3
 NOISE_LOG = 0.08  # residual that counts as one: the spread of repeated measurements and versions
 MAX_LOG_STEP = 1.5
 # Rows without the trait that an effect is about define its zero.
-ABSENT, ABSENT_LOG_SD = "no", 1e-3
+ABSENT_LOG_SD = 1e-3
 
 
 class Columns(NamedTuple):

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuplan.calibration.fit import ABSENT
 from gpuplan.calibration.tables import read_rows
+from gpuplan.domain.calibration.constants import ABSENT
 from gpuplan.domain.model.other import (
     Device,
     NetworkConstants,

@@ -8,6 +8,7 @@ from gpuplan.domain.calibration.validation import MetricErrors
 from gpuplan.domain.noun import dataclass
 
 Labels = Mapping[str, str]  # kind -> label, e.g. era -> vllm-0.10
+ABSENT = "no"  # the label of rows without the trait that an effect is about
 BEND = 6.0
 # The same node measured twice differs by this much [MLPerf]: no range is narrower.
 LEAST_LOG = 0.03

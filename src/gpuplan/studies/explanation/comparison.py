@@ -10,6 +10,7 @@ from gpuplan.domain.plan.comparison import ComparisonRow
 from gpuplan.domain.plan.cost_curve import FleetCurve
 from gpuplan.domain.plan.selection import FleetOption
 from gpuplan.domain.plan.sizing import DemandProfile, Sized, Sizing
+from gpuplan.studies.planning.billed import BilledLoads, billed_loads
 from gpuplan.studies.planning.chosen import Choice, held_in
 from gpuplan.studies.planning.curves import all_curves, cost_usd_per_month
 from gpuplan.studies.planning.groups import SolvedGroup
@@ -53,6 +54,11 @@ class FleetComparison:
         """Rows that could have been chosen instead, the cheapest first."""
         others = [row for row in self.rows if row.evidence.is_eligible and not row.is_chosen]
         return sorted(others, key=row_usd)
+
+    @cached_property
+    def billed(self) -> BilledLoads:
+        """The bill in which it was chosen, over its load."""
+        return billed_loads(self.choice, self.option, self.demand)
 
     @cached_property
     def chosen_usd(self) -> float:

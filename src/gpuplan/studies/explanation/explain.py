@@ -52,7 +52,6 @@ from gpuplan.studies.explanation.rows import PricedRow, compared_rows, pareto_ro
 from gpuplan.studies.explanation.runs import run_alternatives, run_reasons, run_rows
 from gpuplan.studies.explanation.storage import storage_needs
 from gpuplan.studies.planning.bill import plan_bill
-from gpuplan.studies.planning.billed import billed_loads
 from gpuplan.studies.planning.chosen import chosen_plan
 from gpuplan.studies.planning.curves import load_crossovers
 from gpuplan.studies.planning.deferrable import is_deferrable
@@ -370,7 +369,7 @@ def _compared(each: FleetComparison, usd_per_month: float) -> ComparedFleets:
         curves=[curve for curve, _ in each.kinds],
         names=[each.fleet_name(curve) for curve, _ in each.kinds],
         base_usd_per_month=usd_per_month,
-        billed=billed_loads(each.choice, each.option, each.demand, usd_per_month=usd_per_month),
+        billed=each.billed.own(usd_per_month),
         levels_usd=[each.billed_usd(curve, usd) for curve, usd in each.kinds],
     )
 

@@ -35,30 +35,36 @@ class BilledLoads(NamedTuple):
         fixed, moving = (self._at(at, usd) for usd in (self.fixed_usd, self.moving_usd))
         return floats(fixed + moving * prices)
 
+    def own(self, usd_per_month: float) -> "BilledLoads":
+        """The part of a fleet that is billed at so much today, whatever else is in the bill."""
+        now = int(np.flatnonzero(self.ratios == 1.0)[0])
+        fixed, moving = self.fixed_usd[now], self.moving_usd[now]
+        share = usd_per_month / max(fixed + moving, 1e-9)
+        return self._replace(
+            fixed_usd=floats(np.maximum(0.0, self.fixed_usd - fixed * (1.0 - share))),
+            moving_usd=floats(np.maximum(0.0, self.moving_usd - moving * (1.0 - share))),
+        )
+
     def _at(self, at: Floats, usd: Floats) -> Floats:
         """On the line between bills; beyond the last one in proportion."""
         beyond = np.maximum(1.0, at / self.ratios[-1])
         return floats(np.interp(at, self.ratios, usd) * beyond)
 
 
-def billed_loads(
-    choice: Choice, option: FleetOption, demand: DemandProfile, *, usd_per_month: float
-) -> BilledLoads:
-    """The bill of a chosen fleet over its load; beside others, its own part of theirs."""
+def billed_loads(choice: Choice, option: FleetOption, demand: DemandProfile) -> BilledLoads:
+    """The bill of a chosen fleet, and of whatever is chosen beside it, over its load."""
     known: list[tuple[float, float, float]] = []
+    # Neighbouring loads often take the same fleet, which is billed once.
+    bills: dict[bytes, Choice | None] = {}
     for ratio in RATIOS:
         scaled = option if ratio == 1.0 else _at_load(choice, option, demand, ratio)
-        found = choice if scaled is option else priced(choice, scaled, has_limits=False)
+        key = b"" if scaled is option else scaled.need.tobytes()
+        if key not in bills:
+            bills[key] = priced(choice, scaled, has_limits=False) if key else choice
+        found = bills[key]
         if found is not None:
             known.append((ratio, *_parts_usd(found)))
-    ratios, fixed, moving = (floats(column) for column in np.array(known).T)
-    now = known[[ratio for ratio, *_ in known].index(1.0)]
-    share = usd_per_month / max(now[1] + now[2], 1e-9)
-    return BilledLoads(
-        ratios,
-        floats(np.maximum(0.0, fixed - now[1] * (1.0 - share))),
-        floats(np.maximum(0.0, moving - now[2] * (1.0 - share))),
-    )
+    return BilledLoads(*(floats(column) for column in np.array(known).T))
 
 
 def _parts_usd(choice: Choice) -> tuple[float, float]:
