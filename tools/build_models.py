@@ -173,13 +173,13 @@ def by_hand(known: set[str], names: set[str]) -> list[dict[str, object]]:
 
 
 def main(folder: Path, out: Path) -> None:
-    names, lines = names_read(), []
+    names, lines, known = names_read(), [], set[str]()
     for row in rows(folder):
         try:
             lines.append(json.dumps(entry(row, folder, names), separators=(",", ":")))
+            known.add(row["model_id"].lower())
         except PlannerError as error:
             print(f"left out: {row['model_id']}: {error}")
-    known = {row["model_id"].lower() for row in rows(folder)}
     for line in more(folder, known, names):
         lines.append(json.dumps(line, separators=(",", ":")))
         known.add(str(line["id"]).lower())

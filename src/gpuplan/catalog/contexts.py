@@ -10,7 +10,7 @@ from gpuplan.domain.model.network import Model
 from gpuplan.domain.provenance import Assumption
 
 # Their classes fix the length, whatever a configuration says.
-FIXED_LENGTH = ("encoder", "encoder-decoder", "speech", "vision", "diffusion")
+FIXED_LENGTH = ("encoder", "encoder-decoder", "speech", "vision", "diffusion", "recommender")
 
 
 def with_context(model: Model, config: Mapping[str, object]) -> Model:

@@ -19,6 +19,8 @@ QUIET = frozenset(words("catalog", "model_quiet"))
 SOFT = frozenset(words("catalog", "model_soft"))
 SIZES = frozenset(words("catalog", "model_size"))
 NEUTRAL = SIZES | SOFT | QUIET  # words that say nothing of which family is meant
+LETTERS = {"s": "small", "b": "base", "l": "large", "h": "huge", "g": "giant"}
+APART = SIZES | frozenset(words("catalog", "model_apart"))  # what makes a fine-tune another network
 PRECISIONS = meanings("catalog", "model_precision")
 PRECISION_NOISE = {"dynamic", "static", "quantized", "pertensor", "block", "kv", "g128", "marlin"}
 N_TEXTS = 4096  # names typed that are remembered; the catalog's own among them
@@ -119,6 +121,26 @@ def _pieces(word: str) -> list[str]:
     return [whole[1] if whole else word.strip(".")]
 
 
+def spelled_out(text: str) -> str:
+    """A tower's size and patch in words: CLIP ViT-L/14 is clip-vit-large-patch14."""
+    return re.sub(
+        r"(?i)(?<=\w[\s_-])vit[\s_-]?([bslhg])\s*[/_-]\s*(\d\d)\b",
+        lambda found: f"vit-{LETTERS[found[1].lower()]}-patch{found[2]}",
+        text,
+    )
+
+
+def is_made_of(typed: Name, entry: Name) -> bool:
+    """Whether the typed name ends with all of the entry's: Hermes-3-Llama-3.1-8B is of the Llama.
+
+    Words of size, towers and drafts before it make another network of it.
+    """
+    n = len(entry.words)
+    first, last = typed.words[:-n], typed.words[-n:]
+    is_named = any(len(word) >= MIN_LETTERS and word.isalpha() for word in first)
+    return last == entry.words and bool(entry.sizes) and is_named and not APART & {*first}
+
+
 def without_part(text: str) -> str:
     """Diffusion models are published in parts: people name the whole."""
     return re.sub(r"/(transformer|unet)$", "", text.strip(), flags=re.IGNORECASE)
@@ -187,7 +209,8 @@ def _taken(
     """How many typed words come next, and the entry's words that they stand for."""
     for n in range(1, len(rest) + 1):
         joined = "".join(rest[:n])
-        if left[joined]:
+        is_one = not any(a[-1:].isdigit() and b[:1].isdigit() for a, b in pairwise(rest[:n]))
+        if left[joined] and is_one:  # gemma 3 1b is no 31b
             return n, (joined,)
     runs = (words[i : i + n] for n in (2, 3) for i in range(len(words) - n + 1))
     same = next((run for run in runs if "".join(run) == rest[0] and _has(left, run)), None)

@@ -21,8 +21,10 @@ from gpuplan.catalog.model_names import (
     Name,
     beside,
     is_letter_apart,
+    is_made_of,
     meant_by,
     other_spellings,
+    spelled_out,
     take_apart,
     without_part,
     without_size,
@@ -56,7 +58,7 @@ class Entry(NamedTuple):
 
 def find_model(text: str) -> Model:
     """The model that this id, name or path means."""
-    wanted = text.strip()
+    wanted = spelled_out(text.strip())
     if not wanted or len(wanted) > MAX_NAME or not wanted.isprintable():
         raise _error(wanted[:40], "is no name of a model", "give an id, a name or a config.json")
     exact = _by_id().get(wanted.lower())
@@ -130,6 +132,8 @@ def _published(text: str) -> list[Entry]:
 
 
 def _why(name: Name, entry: Entry) -> str:
+    if is_made_of(name, entry.name):
+        return "its name says that it is made of this; its own configuration is not in the catalog"
     if not name.generation and entry.name.generation:
         family = [e for e in _entries() if e.name.words[:1] == entry.name.words[:1]]
         same = {e.id for e in family if e.name.sizes == entry.name.sizes}
@@ -150,7 +154,11 @@ def _nearest_of(text: str, name: Name) -> list[Entry]:
         if found:
             kept = _as_typed(text, _of_owner(name, _of_precision(name, found)))
             return sorted(kept, key=lambda entry: _rank(text, name, entry))
-    return []
+    is_one_word = len(text.split()) == 1  # in a sentence, what stands before is no name
+    made_of = [e for e in _entries() if is_one_word and is_made_of(name, e.name)]
+    most = max((len(entry.name.words) for entry in made_of), default=0)
+    longest = [entry for entry in made_of if len(entry.name.words) == most]
+    return sorted(_of_precision(name, longest), key=lambda entry: _rank(text, name, entry))
 
 
 @cache

@@ -26,6 +26,9 @@ def find_cloud(text: str) -> str:
         found = known.get(_squeezed(spelling))
         if found:
             return found
+    each = {known.get(part, "") for part in word.split()}  # Oracle OCI, AWS Amazon: one cloud twice
+    if len(each) == 1 and "" not in each:
+        return each.pop()
     near = [known[key] for key in get_close_matches(_squeezed(word), known, n=6, cutoff=0.4)]
     shown = list(dict.fromkeys(near))[:N_SHOWN] or sorted({*known.values()})
     raise one(InputError, "cloud", repr(text), "no cloud of the catalog", _did_you_mean(shown))

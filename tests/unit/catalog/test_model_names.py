@@ -87,3 +87,27 @@ def test_a_family_that_nobody_publishes_is_meant_by_nothing():
 @pytest.mark.parametrize("text", ["bge 0b", "phi4:0b", "bge0"])
 def test_a_size_of_nothing_is_nobodys(text):
     assert may_be_model(text) in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("typed", "base"),
+    [
+        ("cognitivecomputations/Dolphin3.0-Llama3.1-8B", "meta-llama/Meta-Llama-3.1-8B"),
+        ("acme-support-qwen2.5-7b-instruct", "Qwen/Qwen2.5-7B-Instruct"),
+    ],
+)
+def test_a_fine_tune_has_the_layers_of_the_model_that_its_name_ends_with(typed, base):
+    found = find_model(typed)
+    assert found.name == base
+    assert any("made of this" in note.why for note in found.assumptions)
+
+
+@pytest.mark.parametrize(
+    "typed", ["EAGLE3-LLaMA3.1-8B", "draft-llama-3.2-1b", "llava-llama-3-8b", "a day llama-3-8b"]
+)
+def test_drafts_towers_and_sentences_are_no_fine_tunes(typed):
+    assert not may_be_model(typed)
+
+
+def test_a_generation_and_a_size_are_no_other_size():
+    assert find_model("gemma3:1b").name == "google/gemma-3-1b-it"

@@ -6,6 +6,7 @@ The main stack is what an image token passes. What works once per image or on th
 Parameters of the conditional UNet of Stable Diffusion, block by block.
 """
 
+from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
@@ -113,8 +114,13 @@ def _joint(f: Fields, class_name: str) -> tuple[LayerStack, ...]:
         is_gated=traits.is_gated,
         bias=traits.bias,
     )
-    groups = [layers_of(block, n_joint)]
-    beside = [layers_of(block, n_joint), *_signals(hidden, traits, n_joint, n_single)]
+    n_twice = len(f.wholes("dual_attention_layers"))
+    once = layers_of(block, n_joint)
+    groups = [replace(once, n_layers=n_joint - n_twice)]
+    beside = [once, *_signals(hidden, traits, n_joint, n_single)]
+    if n_twice:  # these layers of SD3.5 attend a second time, with three signals more
+        groups.append(replace(once, n_layers=n_twice, cross=attention_of(block)))
+        beside.append(_modulation(hidden, n_twice, 3))
     if n_single:
         groups.append(_single(block, n_single))
     image = LayerStack(
@@ -183,7 +189,7 @@ def _out_channels(f: Fields) -> int:
 
 
 def _conditions(f: Fields, hidden: int) -> int:
-    """Time step, guidance, pooled text and text tokens to the hidden width."""
+    """Time step, guidance, pooled text, text tokens to the hidden width, layers of text alone."""
     step = TIME_WIDTH * hidden + hidden + hidden * hidden + hidden
     total = step * (2 if f.flag("guidance_embeds") else 1)
     pooled = f.maybe("pooled_projection_dim", least=1)
@@ -191,6 +197,9 @@ def _conditions(f: Fields, hidden: int) -> int:
         total += pooled * hidden + hidden + hidden * hidden + hidden
     text = f.count("joint_attention_dim", "text_embed_dim", "caption_channels", default=hidden)
     norm = text if f.text("_class_name") == "QwenImageTransformer2DModel" else 0
+    n_refiners = f.whole("num_refiner_layers")  # HunyuanVideo: plain layers with two signals
+    if n_refiners:
+        total += n_refiners * (14 * hidden + 15) * hidden + step + (text + hidden + 2) * hidden
     return total + text * hidden + hidden + norm
 
 

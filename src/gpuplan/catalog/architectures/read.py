@@ -12,9 +12,17 @@ from gpuplan.catalog.architectures.decoder import embedding, mtp_stack, text_sta
 from gpuplan.catalog.architectures.diffusion import diffusion_stacks, is_diffusion
 from gpuplan.catalog.architectures.encoder import ENCODERS, encoder_parts
 from gpuplan.catalog.architectures.quantization import read_checkpoint
+from gpuplan.catalog.architectures.recommender import RECOMMENDERS, recommender_parts
 from gpuplan.catalog.architectures.seq2seq import PAIRS, T5, bart_parts, t5_parts
 from gpuplan.catalog.architectures.shape import CONTEXT, Fields, Notes, class_defaults, read_shape
-from gpuplan.catalog.architectures.towers import WAVES, towers, wave_parts, whisper_parts
+from gpuplan.catalog.architectures.towers import (
+    CONFORMERS,
+    WAVES,
+    conformer_parts,
+    towers,
+    wave_parts,
+    whisper_parts,
+)
 from gpuplan.catalog.architectures.vision import ALONE, DUAL, dual_parts, vision_tower
 from gpuplan.csv_rows import meanings
 from gpuplan.domain.model.layers import Experts, FeedForward
@@ -95,7 +103,8 @@ def _reader(model_type: str, class_name: str) -> Reader:
         (DUAL, _dual),
         (T5, _pair),
         (PAIRS, _pair),
-        (("whisper", *WAVES), _speech),
+        (RECOMMENDERS, _recommender),
+        (("whisper", *WAVES, *CONFORMERS), _speech),
     ]
     return next((reader for types, reader in kinds if model_type in types), _decoder)
 
@@ -158,11 +167,18 @@ def _pair(top: Fields, text: Fields, name: str) -> Parts:
 
 def _speech(top: Fields, text: Fields, name: str) -> Parts:
     model_type = top.text("model_type")
-    if model_type == "whisper":
-        tables, stacks, context = whisper_parts(top)
+    if model_type not in WAVES:
+        is_whisper = model_type == "whisper"
+        read = whisper_parts(top) if is_whisper else conformer_parts(top, model_type)
+        tables, stacks, context = read
         return Parts("speech", model_type, tables, stacks, context)
     tables, stack, context = wave_parts(top, model_type)
     return Parts("speech", model_type, tables, (stack,), context)
+
+
+def _recommender(top: Fields, text: Fields, name: str) -> Parts:
+    tables, stack = recommender_parts(top)
+    return Parts("recommender", top.text("model_type"), tables, (stack,), None)
 
 
 def _top(config: Mapping[str, object], notes: Notes, name: str) -> Fields:

@@ -5,13 +5,15 @@ Speech: Whisper-like encoder-decoders, wave encoders, and audio towers of larger
 
 from collections.abc import Callable
 
-from gpuplan.catalog.architectures.blocks import Block, checked_heads, layers_of
+from gpuplan.catalog.architectures.blocks import Block, attention_of, checked_heads, layers_of
 from gpuplan.catalog.architectures.seq2seq import side_block
 from gpuplan.catalog.architectures.shape import Fields, Notes
 from gpuplan.catalog.architectures.vision import projector_params, vision_tower
+from gpuplan.domain.model.layers import FeedForward, LayerGroup
 from gpuplan.domain.model.network import Embedding, LayerStack
 
 WAVES = ("wav2vec2", "hubert", "wavlm", "data2vec-audio", "unispeech", "unispeech-sat")
+CONFORMERS = ("parakeet_ctc", "parakeet_rnnt", "parakeet_tdt", "canary")
 NO_KEY_BIAS = "qvom"
 
 
@@ -171,6 +173,85 @@ def wave_parts(f: Fields, kind: str) -> tuple[Embedding, LayerStack, int | None]
         n_other_params=_extractor(f) + projection + positions + 3 * hidden + relative,
     )
     return Embedding(n_vocab=f.whole("vocab_size"), n_input_params=0), stack, None
+
+
+def conformer_parts(f: Fields, kind: str) -> tuple[Embedding, tuple[LayerStack, ...], int | None]:
+    """A FastConformer over the spectrogram, and what writes its text.
+
+    Beside it: one matrix for every frame (ctc), a recurrent network that joins it (rnnt, tdt), or
+    a decoder that attends to it (canary).
+    """
+    coder = f.child("encoder_config") or f
+    encoder, width, n_vocab = _conformer(coder), coder.count("hidden_size"), f.count("vocab_size")
+    if kind == "canary":
+        is_tied = f.flag("tie_word_embeddings", default=True)
+        return _attending(f.child("decoder_config") or f, encoder, n_vocab, is_tied=is_tied)
+    if kind == "parakeet_ctc":
+        head = width * n_vocab
+        tables = Embedding(n_vocab=n_vocab, n_input_params=0, n_output_params=head)
+        return tables, (_with(encoder, n_vocab),), None
+    inner, n_layers = f.count("decoder_hidden_size"), f.count("num_decoder_layers")
+    n_out = n_vocab + (len(f.wholes("durations")) if kind == "parakeet_tdt" else 0)
+    tables = Embedding(
+        n_vocab=n_vocab, n_input_params=n_vocab * inner, n_output_params=inner * n_out
+    )
+    gates = 4 * (2 * inner * inner + 2 * inner)
+    joins = (width + 1) * inner + (inner + 1) * inner + n_out
+    return tables, (_with(encoder, n_layers * gates + joins),), None
+
+
+def _conformer(f: Fields) -> LayerStack:
+    """Half a feed-forward part, attention, convolution and the other half in every layer."""
+    hidden, inner = f.count("hidden_size"), f.count("intermediate_size")
+    bias = "qkvo" if f.flag("attention_bias", default=True) else ""
+    block = Block(
+        hidden=hidden, n_heads=checked_heads(f, hidden, "num_attention_heads"), inner=1, bias=bias
+    )
+    kernel, n_norms = f.count("conv_kernel_size"), 5 * 2 + 2 + 2  # of layers, batches, positions
+    n_biases = 2 * (inner + hidden) if bias else 0
+    n_biases += 4 * hidden if f.flag("convolution_bias", default=True) else 0
+    group = LayerGroup(
+        n_layers=f.count("num_hidden_layers"),
+        mixer=attention_of(block),
+        feed_forward=FeedForward(
+            intermediate_size=2 * inner,
+            is_gated=False,
+            n_matrix_params=4 * hidden * inner + 4 * hidden * hidden,
+            n_other_params=n_biases + kernel * hidden,
+        ),
+        n_norm_params=n_norms * hidden,
+    )
+    channels, n_halved = f.count("subsampling_conv_channels"), 3
+    sampled = channels * (9 + 1) + (n_halved - 1) * (channels * (9 + 1) + channels * (channels + 1))
+    n_rows = f.count("num_mel_bins") >> n_halved
+    return LayerStack(
+        role="encoder",
+        hidden_size=hidden,
+        groups=(group,),
+        n_other_params=sampled + (channels * n_rows + 1) * hidden,
+    )
+
+
+def _attending(
+    f: Fields, encoder: LayerStack, n_vocab: int, *, is_tied: bool
+) -> tuple[Embedding, tuple[LayerStack, ...], int | None]:
+    hidden, context = f.count("hidden_size"), f.count("max_position_embeddings")
+    block = Block(
+        hidden=hidden,
+        n_heads=checked_heads(f, hidden, "num_attention_heads"),
+        inner=f.count("intermediate_size"),
+        is_causal=True,
+    )
+    layers = layers_of(block, f.count("num_hidden_layers"), has_cross=True)
+    text = LayerStack(role="text", hidden_size=hidden, groups=(layers,), n_other_params=4 * hidden)
+    embedding = Embedding(
+        n_vocab=n_vocab,
+        n_input_params=n_vocab * hidden,
+        n_output_params=n_vocab * (1 if is_tied else 1 + hidden),
+        is_tied=is_tied,
+        n_head_matrix_params=n_vocab * hidden,
+    )
+    return embedding, (text, encoder), context
 
 
 def _extractor(f: Fields) -> int:

@@ -9,7 +9,14 @@ from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 
 ModelKind = Literal[
-    "decoder", "encoder", "encoder-decoder", "speech", "vision-language", "vision", "diffusion"
+    "decoder",
+    "encoder",
+    "encoder-decoder",
+    "speech",
+    "vision-language",
+    "vision",
+    "diffusion",
+    "recommender",
 ]
 Role = Literal["text", "encoder", "vision", "audio", "denoiser", "mtp"]
 # In order of preference: a decoder before the encoder that feeds it.
@@ -30,6 +37,7 @@ class Embedding:
     n_position_params: int = 0
     is_tied: bool = False
     n_head_matrix_params: int = 0  # what the head multiplies with, tied or not
+    n_rows_per_sample: int = 0  # of a recommender: rows of its tables that one item reads
 
     @property
     def n_params(self) -> int:

@@ -26,7 +26,7 @@ class VisionNetwork:
 # vision: CNN and ViT; encoder: BERT-like; denoiser: diffusion transformers.
 NetworkKind = Literal["vision", "vision-training", "vision-cpu", "encoder", "denoiser"]
 # Measured as a whole and carried over by the figures of boards.
-PipelineKind = Literal["pipeline", "speech"]
+PipelineKind = Literal["pipeline", "speech", "recommender"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ REQUESTS = (
 )
 DOCS = (
     r"(?:docs?|documents?|texts?|pages?|articles?|e-?mails?|tickets?|records?|reviews?|pdfs?|files?"
-    r"|chunks?|passages?|items?|embeddings?|papers?|reports?|posts?|comments?|abstracts?|sentences?"
+    r"|chunks?|passages?|items?|samples?|embeddings?|papers?|reports?|posts?|comments?|abstracts?|sentences?"
     r"|products?|candidates?|transcripts?|contracts?|pairs|tweets?|webpages?|web\s*pages?|filings?|claims?|resumes?|cvs)"
 )
 IMAGES = r"(?:images?|pictures?|photos?|pics|imgs?|clips?|videos?|frames?|scans?)"
@@ -307,7 +307,7 @@ LOADS = (
     ),
     Rule(
         r"{n}\s*(?:(?:training|labelled|labeled|instruction|preference|chat|synthetic)\s+)*"
-        r"(?:samples?|examples?|rows?|instructions?|conversations)\b",
+        r"(?:samples?|examples?|rows?|instructions?|conversations)\b(?!\s*(?:/|per\b))",
         lambda p: {"amount.sample": p.number()},
     ),
     states(

@@ -47,6 +47,7 @@ BY_MODEL = {
     "diffusion": "images",
     "encoder": "embeddings",
     "vision": "vision",
+    "recommender": "recommender",
 }
 PEAK_UTILIZATION_FRAC = 0.7
 

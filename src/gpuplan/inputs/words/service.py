@@ -38,7 +38,8 @@ def put_request(draft: Draft, at: KeyPath, use: str, why: str, most: int | None 
     if most is not None and n_input + usual.output_tokens > most:
         n_input, why = most - usual.output_tokens, f"as much as a context of {most:,} tokens leaves"
     draft.assume((*shape, "input_tokens"), n_input, "prompt length (tokens)", why)
-    for key, value in usual.keys.items():
+    is_single = use == "recommender" and {"rate.doc", "amount.doc"} & {*draft.facts}  # items
+    for key, value in () if is_single else usual.keys.items():
         draft.assume((*shape, key), value, key.replace("_", " "), why)
     output = usual.output_tokens
     if use == "transcription":

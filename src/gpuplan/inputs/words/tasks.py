@@ -47,6 +47,7 @@ USES = {
         keys={"image_width_px": 1024, "image_height_px": 1024, "steps": 28},
     ),
     "vision": Use(1, 0, {"e2e_p95_s": 0.2}, model="google/vit-base-patch16-224"),
+    "recommender": Use(1, 0, {"e2e_p95_s": 0.1}, model="mlcommons/dlrm-v2", keys={"texts": 270}),
     "summarization": Use(6000, 400, {"ttft_p95_ms": 5000, "tpot_p95_ms": 60}, model=SMALL),
     "translation": Use(800, 800, {"ttft_p95_ms": 2000, "tpot_p95_ms": 50}, model=SMALL),
     "classification": Use(600, 10, {"e2e_p95_s": 2.0}, model=SMALL),
@@ -175,6 +176,11 @@ TASKS: tuple[Rule, ...] = (
     means(
         r"\b(?:text[\s-]to[\s-]video|video\s+generation|generate\s+videos?|videos?|clips)\b",
         use="video",
+    ),
+    means(
+        r"\b(?:recommenders?(?:\s+(?:systems?|models?|engines?))?"
+        r"|recommendation\s+(?:systems?|models?|engines?)|ctr\s+prediction)\b",
+        use="recommender",
     ),
     means(
         r"\b(?:image\s+classification|classify\s+(?:images?|pictures?)|(?:computer\s+)?vision)\b",

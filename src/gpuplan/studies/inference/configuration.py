@@ -66,7 +66,13 @@ def predict(
     refitted = _refitted(calibration) if calibration else None
     catalog = with_overlays(read_catalog(), overlays)
     choice = find_accelerator(on, catalog)
-    setup, assumed = setup_of(model_named(model, store), choice, request or PredictRequest())
+    named = model_named(model, store)
+    if named.kind != "encoder" and all(stack.role != "text" for stack in named.stacks):
+        fix = f"gpuplan predict-network {model} --on {on}"
+        raise one(
+            InputError, "predict", model, f"is a {named.kind} network: it writes no text", fix
+        )
+    setup, assumed = setup_of(named, choice, request or PredictRequest())
     served = predict_inference(setup, calibration=refitted)
     context = max(1, int(setup.load.input_tokens + setup.load.output_tokens))
     memory = setup_memory(setup, context, max(1, round(served.n_running)))

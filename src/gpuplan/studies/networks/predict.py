@@ -36,6 +36,7 @@ from gpuplan.performance.other_networks import (
     vision_work,
 )
 from gpuplan.studies.naming import model_named, with_overlays
+from gpuplan.studies.networks.recommender import recommender_forecast
 from gpuplan.studies.networks.speech import (
     benchmarked_board,
     board_figures,
@@ -73,6 +74,8 @@ def predict_network(
         return _pipeline(name, card, told)
     if model is not None and model.kind == "speech":
         return speech_forecast(model, card, request, told)
+    if model is not None and model.kind == "recommender":
+        return recommender_forecast(model, card, request, told)
     name = model_label(model) if model is not None else images[0].name.split(".")[0]
     kind, work, assumed = _work(name, model, card, request)
     told += assumed

@@ -26,7 +26,7 @@ from gpuplan.studies.replay.judge import judged
 from gpuplan.studies.replay.sizes import smallest, tried_point
 
 MOST_SIZES = 1024
-KINDS = ("encoder", "vision", "diffusion", "speech")
+KINDS = ("encoder", "vision", "diffusion", "speech", "recommender")
 
 
 def is_network(name: str) -> bool:

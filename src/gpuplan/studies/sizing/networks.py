@@ -32,6 +32,7 @@ from gpuplan.studies.sizing.task import SizingTask, margin_of
 from gpuplan.units import GB
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
+ITEMS = 256  # of a recommender, where others take one
 HIGHEST_FRAC = 0.95  # utilization beyond which a queue has no steady part worth the name
 WEIGHTS_FRAC = 0.9  # of the memory: the rest is for activations and the runtime
 BYTES_PER_PARAM = 2.0
@@ -142,7 +143,7 @@ def _size(task: SizingTask, candidate: Candidate, card: Accelerator) -> Sized | 
         what = f"weights of {needed / GB:.1f} GB need more than its memory"
         return rejection(candidate, "memory", what, "use an accelerator with more memory")
     try:
-        forecasts = [_forecast(task, card, batch) for batch in BATCHES]
+        forecasts = [_forecast(task, card, batch) for batch in _batches(task)]
     except CatalogError as error:
         # The speed of such networks follows the power limit too; some makers publish none.
         first = error.problems[0]
@@ -151,6 +152,14 @@ def _size(task: SizingTask, candidate: Candidate, card: Accelerator) -> Sized | 
     if not task.limits or streams is None:
         return _by_rate(task, candidate, forecasts)
     return _queued(task, candidate, forecasts, streams)
+
+
+def _batches(task: SizingTask) -> tuple[int, ...]:
+    """Requests that go together; items of a recommender that come one by one go by thousands."""
+    work = task.workload.work
+    is_single = isinstance(work, Training | Generic) or not work.request.n_texts
+    n = ITEMS if task.model.kind == "recommender" and is_single else 1
+    return tuple(n * batch for batch in BATCHES)
 
 
 def _streams(task: SizingTask) -> RequestStreams | None:

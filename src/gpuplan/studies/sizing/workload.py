@@ -53,7 +53,7 @@ def _served(task: SizingTask) -> Sizing:
     given = _likely(task, given)
     if is_complete or isinstance(task.workload.work, Generic):
         return given
-    if task.model.kind in ("encoder", "vision", "diffusion", "speech"):
+    if task.model.kind in ("encoder", "vision", "diffusion", "speech", "recommender"):
         from gpuplan.studies.sizing.networks import eligible, network_sizes
 
         found = eligible(task, _likely(task, network_sizes(task)))

@@ -3,6 +3,7 @@
 import pytest
 
 from gpuplan.catalog.architectures.read import read_model
+from gpuplan.catalog.models import find_model
 from gpuplan.errors import InputError
 
 HIDDEN, LAYERS, HEADS, INNER, VOCAB = 64, 3, 4, 160, 1000
@@ -259,3 +260,18 @@ def test_layers_are_alike(n_layers):
 def test_what_no_noun_describes_is_refused_rather_than_guessed(kind):
     with pytest.raises(InputError, match="cannot be read yet"):
         count(kind)
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [
+        ("nvidia/canary-1b-flash", 883e6),
+        ("nvidia/canary-180m-flash", 182e6),
+        ("nvidia/canary-1b-v2", 978e6),
+        ("nvidia/parakeet-tdt-0.6b-v2", 618e6),
+        ("hunyuanvideo-community/HunyuanVideo/transformer", 12_821_012_544),
+        ("stabilityai/stable-diffusion-3.5-medium/transformer", 2_243_171_520),
+    ],
+)
+def test_conformers_and_denoisers_have_the_published_count(name, published):
+    assert find_model(name).n_params == pytest.approx(published, rel=0.003)

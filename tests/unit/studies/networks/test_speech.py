@@ -94,3 +94,21 @@ def test_labels_are_what_measurements_call_a_model():
 def test_a_language_model_is_sent_to_its_own_verb():
     with pytest.raises(InputError, match="predict"):
         predict_network("Qwen3-8B", "h100-sxm", NetworkRequest())
+
+
+def test_a_second_of_sound_is_a_dozen_frames_of_a_conformer():
+    found = predict_network("parakeet-tdt-0.6b-v2", "a100-80", NetworkRequest(audio_s=40.0))
+    layer = 4 * 1024**2 + 4 * 1024 * 4096 + 4 * 1024**2  # attention, two halves, convolutions
+    assert found.work.flop == 2 * 24 * layer * 40 * 12.5
+    assert found.work.attention_flop == 4 * 24 * 1024 * (40 * 12.5) ** 2
+
+
+# Published on the same board and not used: 2,390, more than 1,200, 235 times real time.
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [("parakeet-tdt-1.1b", 2390), ("canary-180m-flash", 1200), ("canary-1b", 235)],
+)
+def test_other_sizes_run_within_the_range_of_what_is_published(name, times):
+    request = NetworkRequest(batch=128, audio_s=30.0)
+    time = predict_network(name, "a100-80", request).batch_s
+    assert time.low < 128 * 30.0 / times < time.high
