@@ -7,6 +7,7 @@ from gpuplan.domain.plan.answer import (
     Alternative,
     Answer,
     ChosenPlan,
+    LimitUse,
     PlannedLoad,
     PurchaseLine,
     SloResult,
@@ -15,6 +16,7 @@ from gpuplan.domain.plan.bill import PlanCostLine
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.document import assumption_lines
 from gpuplan.report.formats import percent, signed_usd, span, usd, usd_range
+from gpuplan.report.needs import POWER
 from gpuplan.report.plan.certificate import certificate_line
 from gpuplan.report.plan.comparison import risk_basis, risk_lines, rows_tables
 from gpuplan.report.plan.details import detail_tables
@@ -214,8 +216,7 @@ def _slo_table(plan: ChosenPlan, n_most: int | None) -> Table:
             "",
             limit.name,
             limit.limit,
-            # The unit stands beside the target.
-            f"{limit.used.partition('/')[0]} ({percent(limit.used_frac)})",
+            _used_text(plan, limit),
             "",
             _met(limit.is_kept),
         )
@@ -225,6 +226,13 @@ def _slo_table(plan: ChosenPlan, n_most: int | None) -> Table:
     columns = ("workload", "SLO or limit", "target", "predicted", "80 % range", "verdict")
     title = f"SLOs and limits{rest}"
     return Table(title=title, columns=columns, rows=tuple(rows[:n_most]), right=columns[2:5])
+
+
+def _used_text(plan: ChosenPlan, limit: LimitUse) -> str:
+    """How much of a limit is used; the unit stands beside the target."""
+    if limit.name == POWER and limit.used_frac == 0.0 and plan.pools:
+        return "0 (all rented: no power of the site)"
+    return f"{limit.used.partition('/')[0]} ({percent(limit.used_frac)})"
 
 
 def _slo_row(promise: SloResult) -> tuple[str, ...]:

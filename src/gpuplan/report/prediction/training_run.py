@@ -8,6 +8,7 @@ Whether a training job fits, as a document and as tables.
 from collections.abc import Iterator
 from math import isinf
 
+from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.domain.training.run import RunForecast, TrainingFit
 from gpuplan.domain.training.scaling import ScaleCurve, ScalePoint
@@ -17,7 +18,7 @@ from gpuplan.report.formats import count, frac, gib, params, percent
 from gpuplan.report.prediction.fit import suggestion_documents, suggestion_table
 from gpuplan.report.prediction.setup import Measure, layout_document, measures_table
 from gpuplan.report.table import pairs, table
-from gpuplan.units import DAY, GB
+from gpuplan.units import DAY, GB, HOUR
 
 PARTS = {
     "weights_bytes": "weights",
@@ -116,9 +117,14 @@ def _measures(found: RunForecast) -> Iterator[Measure]:
     yield "tokens per accelerator", "1/s", forecast.tokens_per_s_per_accelerator, 1.0
     yield "model FLOPs utilization (MFU)", "%", forecast.mfu_frac, 0.01
     if found.run_s is not None:
-        yield "whole run, without interruptions", "days", found.run_s, DAY
+        yield "whole run, without interruptions", *_span(found.run_s)
     if found.wall_s is not None:
-        yield "whole run, with failures and checkpoints", "days", found.wall_s, DAY
+        yield "whole run, with failures and checkpoints", *_span(found.wall_s)
+
+
+def _span(run: Estimate) -> tuple[str, Estimate, float]:
+    """A length below two days is hours."""
+    return ("days", run, DAY) if run.value >= 2 * DAY else ("hours", run, HOUR)
 
 
 def _parts_table(found: RunForecast) -> Table:

@@ -36,11 +36,11 @@ def with_fractions(rows: Sequence[FleetRow], *, is_sharing: bool) -> list[FleetR
             users.setdefault(row.option.pool, set()).add(row.option.workload)
     shared = {pool for pool, names in users.items() if is_sharing and len(names) > 1}
     whole = [row for row in rows if row.sized.candidate.share is None]
-    return [
+    return _surest_of_equals(
         _sliced(row) if row.option.pool in shared else row
         for row in rows
         if row.option.pool in shared or not _is_beaten(row, whole)
-    ]
+    )
 
 
 def _is_beaten(row: FleetRow, whole: Iterable[FleetRow]) -> bool:
@@ -54,6 +54,36 @@ def _is_beaten(row: FleetRow, whole: Iterable[FleetRow]) -> bool:
         and bool((other.option.need <= mine.need).all())
         for other in whole
     )
+
+
+def _surest_of_equals(rows: Iterable[FleetRow]) -> list[FleetRow]:
+    """Of fleets that need the same nodes at all times the surest, then the quickest."""
+    best: dict[tuple[object, ...], FleetRow] = {}
+    for row in rows:
+        key = _paid_alike(row)
+        if key not in best or _unsureness(row) < _unsureness(best[key]):
+            best[key] = row
+    return list(best.values())
+
+
+def _paid_alike(row: FleetRow) -> tuple[object, ...]:
+    option, candidate = row.option, row.sized.candidate
+    if row.is_run:
+        return (option.workload, option.name)
+    of = candidate.accelerator, candidate.precision, candidate.engine, candidate.offer
+    paid = option.n_reserve, option.once_usd, option.time_s, option.need.tobytes()
+    return (option.workload, option.pool, option.slice_kind, row.is_window, *of, *paid)
+
+
+def _unsureness(row: FleetRow) -> tuple[float, float, float]:
+    """How likely an SLO is violated: the share of its capacity, then of its tightest target.
+
+    Errors of both are as wide for fleets of one accelerator: who has more room is surer.
+    """
+    used = [x.reached_s.value / x.limit_s for x in row.sized.limits]
+    tightest = max(used, default=0.0)
+    busy = row.sized.utilization.peak_frac or 0.0
+    return max(busy, tightest), tightest, sum(used)
 
 
 def _sliced(row: FleetRow) -> FleetRow:

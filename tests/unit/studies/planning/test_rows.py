@@ -7,6 +7,8 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.columns import ints
 from gpuplan.domain.plan.candidate import AcceleratorShare
 from gpuplan.domain.plan.selection import FleetOption
+from gpuplan.domain.plan.sizing import LimitMargin
+from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.planning.rows import FleetRow, geometries_of, with_fractions
 
 HALF = AcceleratorShare(
@@ -65,3 +67,27 @@ def test_a_service_with_nobody_to_share_with_pays_for_the_whole():
     """Others have no fraction on that pool: the fraction is counted in whole accelerators."""
     rows = [row("a", n=1), row("a", n=1, share=HALF), row("b", n=2)]
     assert [r.sized.candidate.share for r in with_fractions(rows, is_sharing=True)] == [None, None]
+
+
+def test_of_equal_cost_the_surest_stays():
+    """Two layouts on the same nodes: who has more room under its targets is surer."""
+    first = row(n=2)
+    margins = [
+        replace(first.sized, limits=(margin(used),), candidate=laid_out(first, tp))
+        for used, tp in ((0.9, 1), (0.4, 2), (0.6, 4))
+    ]
+    rows = [first._replace(sized=each) for each in margins]
+    [kept] = with_fractions(rows, is_sharing=False)
+    assert kept.sized.candidate.layout.tp == 2
+    dearer = first._replace(option=replace(first.option, need=ints([[[3]]])))
+    assert len(with_fractions([*rows, dearer], is_sharing=False)) == 2
+
+
+def laid_out(of: FleetRow, tp: int):
+    candidate = of.sized.candidate
+    return replace(candidate, layout=replace(candidate.layout, tp=tp))
+
+
+def margin(used: float) -> LimitMargin:
+    reached = Estimate(value=used, low=used, high=used, tier="estimated")
+    return LimitMargin(metric="ttft", statistic="p95", limit_s=1.0, reached_s=reached, bound_s=used)
