@@ -41,6 +41,8 @@ class RequestShape:
     n_steps: int | None = None  # of denoising
     n_frames: int | None = None  # of a clip
     n_texts: int | None = None  # that one request to an encoder holds: passages to rerank
+    n_adapters: int | None = None  # LoRA adapters, each asked for as often; None: none
+    lora_rank: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,6 +111,13 @@ class RequestSpec(Strict):
         "tokens",
         example=1024,
     )
+    lora_adapters: Annotated[int, Field(ge=1, le=100_000)] | None = optional(
+        "LoRA adapters of the served model, each requested as often",
+        "adapters",
+        to="n_adapters",
+        example=50,
+    )
+    lora_rank: Count | None = optional("Rank of the LoRA adapters", "rank", example=16)
     think_time_s: NonNegative | None = optional(
         "Think time of the user between turns", to="think_s"
     )

@@ -53,7 +53,7 @@ KIND_OF = r"(?:(?:new|incoming|customer|user|legal|medical|scientific|web|text|s
 KIND_OF += r"|synthetic|support|product|api|inference|http|peak|llm|the|our|more|call|phone|meeting"
 KIND_OF += r"|pdf|html|log|news|scanned|insurance|job)\s+)*"
 _SPOKEN = (
-    r"(?:(?:audio|call[\s-]?cent(?:er|re)|phone|podcast|meeting|lecture|recorded|video)[\s-]*)*"
+    r"(?:(?:audio|call[\s-]?cent(?:er|re)|phone|podcast|meeting|lecture|recorded|video)[\s-]+)*"
 )
 
 

@@ -101,6 +101,11 @@ LENGTHS = (
         "request.prefix_hit_frac",
         0.01,
     ),
+    states(
+        r"{n}\s*(?:(?:different|distinct|customer|tenant)\s+)?"
+        r"(?:loras|lora[\s-]+adapters?|adapters?)\b",
+        "request.lora_adapters",
+    ),
     states(r"{n}\s*(?:turns|rounds)(?:\s+(?:each|per\s+\w+))?\b(?!\s*/)", "request.turns"),
     Rule(
         r"\bthink(?:ing)?\s+(?:for\s+|about\s+)?{t}(?:\s+between(?:\s+\w+)?)?",

@@ -34,6 +34,9 @@ def put_request(draft: Draft, at: KeyPath, use: str, why: str, most: int | None 
         passages_of_queries(draft)
         put_passages(draft, at)
     move_keys(draft, at, ("request.",))
+    if draft.has((*shape, "lora_adapters")):
+        rank_why = "usual of adapters that are served; memory and reads grow with it"
+        draft.assume((*shape, "lora_rank"), 16, "LoRA rank", rank_why)
     n_input = usual.input_tokens
     if most is not None and n_input + usual.output_tokens > most:
         n_input, why = most - usual.output_tokens, f"as much as a context of {most:,} tokens leaves"

@@ -221,6 +221,9 @@ LIMITS = (
     ),
     *(_limit(metric) for metric in ("ttft", "tpot", "itl", "e2e")),
     *(_limit_first(metric) for metric in ("ttft", "tpot", "itl", "e2e")),
+    Rule(
+        r"{t}\s*(?:per|/|a|each|for\s+each)\s*(?:output\s+)?token\b", lambda p: _target("tpot", p)
+    ),
     Rule(rf"\b(?P<before>p50|p95|p99|p90|median){_MOST}{{t}}", _bare),
     *(
         Rule(

@@ -12,12 +12,12 @@ from gpuplan.domain.plan.answer import Answer, Uncertainty
 from gpuplan.domain.plan.comparison import ComparisonRow, RiskFleet, RunFigures
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.document import assumption_lines, result_sheet
-from gpuplan.report.formats import accelerator_name, chance, count, percent, signed_usd, usd
+from gpuplan.report.formats import accelerator_name, chance, count, percent, signed_usd, span, usd
 from gpuplan.report.plan.details import calendar_table, growth_table, rejected_table, trade_table
 from gpuplan.report.plan.document import plan_document
 from gpuplan.report.plan.headline import headline, money_unit, slo_name, with_names
 from gpuplan.report.table import table
-from gpuplan.units import DAY, KW, MS
+from gpuplan.units import KW, MS
 
 N_SHOWN = 20
 PARTS = (
@@ -182,7 +182,7 @@ def _kw(row: ComparisonRow) -> str:
 
 RUN_COLUMNS: dict[str, Callable[[ComparisonRow], str]] = {
     "fleet": _run_fleet,
-    ">days": lambda row: _of_run(row, lambda run: f"{run.wall_s / DAY:,.3g}"),
+    ">run time": lambda row: _of_run(row, lambda run: span(run.wall_s)),
     ">$ total": lambda row: _of_run(row, lambda run: usd(run.total_usd)),
     ">MFU": lambda row: _of_run(row, _mfu),
     ">P(deadline)": lambda row: _odds(row.probability_frac),

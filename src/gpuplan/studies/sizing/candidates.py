@@ -27,7 +27,7 @@ from gpuplan.errors import Problem
 from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.serving.engines import engine_settings
-from gpuplan.studies.sizing.evaluator import CandidateEvaluator
+from gpuplan.studies.sizing.evaluator import CandidateEvaluator, with_slots
 from gpuplan.studies.sizing.task import SizingTask
 from gpuplan.studies.support import support_problems
 from gpuplan.units import GB
@@ -41,7 +41,9 @@ def candidates_of(task: SizingTask) -> tuple[Pruned, tuple[Assumption, ...]]:
     """All proposals, kept or rejected, with what was assumed."""
     evaluator = task.evaluator
     spec, assumed = _spec(task)
-    found = propose(spec, evaluator.accelerators.values(), partial(_settings_for, task.engine))
+    found = propose(
+        spec, evaluator.accelerators.values(), partial(_settings_for, evaluator, task.engine)
+    )
     networks = task.context.networks
     cards = evaluator.accelerators
     found = (*over_servers(found, networks, cards), *_on_slices(spec, evaluator))
@@ -56,8 +58,11 @@ def candidates_of(task: SizingTask) -> tuple[Pruned, tuple[Assumption, ...]]:
     return both, (*task.policy_assumptions, *assumed)
 
 
-def _settings_for(engine: EngineChoice, card: Accelerator) -> EngineSettings:
-    return engine_settings(engine.name, version_pair(engine.name, engine.version), card)
+def _settings_for(
+    evaluator: CandidateEvaluator, engine: EngineChoice, card: Accelerator
+) -> EngineSettings:
+    usual = engine_settings(engine.name, version_pair(engine.name, engine.version), card)
+    return with_slots(usual, evaluator.load.adapters)
 
 
 def _checks(task: SizingTask) -> list[cut.Check]:
@@ -105,7 +110,8 @@ def _context_check(evaluator: CandidateEvaluator, candidate: Candidate) -> Rejec
 def _chunk_check(task: SizingTask, candidate: Candidate) -> Rejection | None:
     """Smaller prefill chunks are worth a try only where a gap with such a chunk meets its SLO."""
     gaps = [limit for limit in task.limits if limit.metric == "itl"]
-    usual = _settings_for(task.engine, task.evaluator.accelerator(candidate)).max_batch_tokens
+    card = task.evaluator.accelerator(candidate)
+    usual = _settings_for(task.evaluator, task.engine, card).max_batch_tokens
     chunk = candidate.settings.max_batch_tokens if candidate.settings else usual
     if not gaps or chunk >= usual:
         return None
@@ -183,7 +189,7 @@ def _short_everywhere(short: Sequence[Candidate], held: Sequence[Candidate]) -> 
 def _on_slices(spec: ProposalSpec, evaluator: CandidateEvaluator) -> tuple[Candidate, ...]:
     """MIG slices or time slices of accelerators for a model that takes less than half of one."""
     found: list[Candidate] = []
-    settings_for = partial(_settings_for, spec.engine)
+    settings_for = partial(_settings_for, evaluator, spec.engine)
     for card in evaluator.accelerators.values():
         whole = propose(replace(spec, is_moe=False, limits_gaps=False), [card], settings_for)[0]
         memory = evaluator.longest_memory(whole)

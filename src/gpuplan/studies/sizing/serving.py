@@ -24,6 +24,7 @@ from gpuplan.studies.sizing.carried import (
     guessed_load,
 )
 from gpuplan.studies.sizing.draw import power_by_load, replica_power
+from gpuplan.studies.sizing.evaluator import adapter_lines
 from gpuplan.studies.sizing.likely import likely_need, middle_load, sure_need, with_odds
 from gpuplan.studies.sizing.reasons import band_text, no_fleet, violations_text
 from gpuplan.studies.sizing.simulator import LONGER, MOST_LONGER, FleetSimulator, SimulatedRun
@@ -274,7 +275,7 @@ class ServingSizer:
             ),
             power=power_by_load(prepared, self._served_per_s(last) / n, self._power(last, n)),
             cold_start_s=startup(prepared.setup, prepared.memory.weights_bytes).get("total"),
-            remarks=remarks,
+            remarks=(*remarks, *adapter_lines(prepared.setup)),
         )
 
     def _served_per_s(self, run: SimulatedRun) -> float:

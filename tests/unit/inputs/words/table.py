@@ -744,3 +744,15 @@ SENTENCES += [
     ("process 50 GB of logs per day with Llama-3.1-8B", {W + "batch.docs_per_day": 6.25e6}),
 ]
 REFUSED += [("Qwen3-32B, 10 users in Atlantis", "'Atlantis' at character 24")]
+SERVICE += [
+    ("60 ms per token", "slo.tpot_p95_ms", 60),
+    ("40 ms/token", "slo.tpot_p95_ms", 40),
+    ("500 LoRA adapters", "request.lora_adapters", 500),
+    ("20 customer adapters", "request.lora_adapters", 20),
+]
+SENTENCES += [
+    (
+        "generate 200 videos a day with Wan2.1-14B",
+        {W + "model": "Wan-AI/Wan2.1-T2V-14B", W + "batch.docs_per_day": 200},
+    ),
+]
