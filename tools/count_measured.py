@@ -53,7 +53,7 @@ def main() -> None:
     folder, part = Path(sys.argv[1]), (*sys.argv[2:], "")[0]
     print("| table | rows | predicted | refused | most frequent reasons |")
     print("|---|---:|---:|---:|---|")
-    for path in sorted(folder.glob(f"*{part}*.csv")):
+    for path in sorted(path for path in folder.glob("*.csv") if part in path.stem):
         n, n_predicted, reasons = counted(path)
         said = "; ".join(f"{k} × {reason}" for reason, k in reasons.most_common(N_REASONS))
         cells = (path.stem, n, n_predicted, sum(reasons.values()), said.replace("|", "/"))

@@ -123,7 +123,8 @@ def ledger(known: Mapping[str, frozenset[str]]) -> list[Line]:
 def ranges_alone() -> InferenceCalibration:
     """The stored fit with ranges learned anew; what its held-out rows say stays as it is."""
     stored = inference_calibration()
-    means = learned([line for line in ledger(stored.known) if not is_bound(line)])
+    lines = [line for line in ledger(stored.known) if not is_bound(line)]
+    means = learned(lines, log_least=stored.ranges.log_least)
     held_out = {k: v for k, v in stored.ranges.log_half.items() if _is_held_out(k)}
     tails = replace(stored.ranges, log_half=held_out)
     return replace(stored, ranges=with_tails(means, tails))

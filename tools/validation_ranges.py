@@ -30,10 +30,10 @@ RANGES = """\
 First predictions of {n:,} figures of {groups} groups (source, model, accelerator), made before any
 fit held their rows (`tests/validation/never_seen/first_predictions*.csv`, never edited). `then` are
 the ranges that were stated with them; `now` are today's, learned from the other groups in
-{folds} folds; `recipe` are those of `then` times one factor per cell from the same folds
-(`tools/validation_recipe.py`). Coverage in percent of figures, with the 90 % interval of drawing
-groups anew, and as a mean of groups; width is ln high - ln low; the interval score [Gneiting2007]
-is in logs, lower is better.
+{folds} folds, and no narrower than rows of models held out of the fit ask for; `recipe` are those
+of `then` times one factor per cell from the same folds (`tools/validation_recipe.py`). Coverage
+in percent of figures, with the 90 % interval of drawing groups anew, and as a mean of groups; width
+is ln high - ln low; the interval score [Gneiting2007] is in logs, lower is better.
 
 | {what} | figures | groups | then: coverage, width, score | recipe | now | mean of groups |
 |---|---:|---:|---:|---:|---:|---:|"""
@@ -94,10 +94,11 @@ def _figure(line: Line, stated: Row, *, value: str) -> Figure:
 def held_out_rules(found: Sequence[Figure]) -> dict[str, RangeRule]:
     """By group, the rule that the groups of other folds ask for."""
     groups = sorted({each.line.group for each in found})
-    rules = {}
+    rules, least = {}, inference_calibration().ranges.log_least
     for fold in range(N_FOLDS):
         out = set(groups[fold::N_FOLDS])
-        rule = learned([each.line for each in found if each.line.group not in out])
+        some = [each.line for each in found if each.line.group not in out]
+        rule = learned(some, log_least=least)
         rules |= dict.fromkeys(out, rule)
     return rules
 
@@ -220,6 +221,31 @@ def _asked(ratios: Sequence[float], some: Sequence[Probed]) -> float:
     counts = Counter(p.site for p in some)
     weights = np.array([counts[p.site] ** -0.5 for p in some])
     return float(weighted_quantiles(np.array(ratios), weights, at=(LEVEL_FRAC,))[0])
+
+
+FORWARD = """\
+## Ranges of the next year
+
+Rows of engines released in a year, predicted by constants of engines of earlier years alone
+(`tools/judge_forward.py`). `past` ranges are learned from such predictions of the years before;
+`shipped` are today's, whose ledger holds rows of every year. Nothing of the year is known to
+constants or `past` ranges; the form of the model was chosen with all rows in sight. Median errors
+and coverage in percent, with the 90 % interval of drawing groups anew.
+
+| year | ranges | figure | figures | groups | median | coverage | mean of groups | width | score |
+|---|---|---|---:|---:|---:|---:|---:|---:|---:|"""
+
+
+def forward() -> str:
+    """What ranges hold of rows of the next year, as it is stored."""
+    lines = [
+        f"| {row['year']} | {row['rule']} | {row['figure']} | {row['figures']} | {row['groups']} "
+        f"| {row['median_ape']} | {float(row['coverage']):.0f} ({float(row['low']):.0f} to "
+        f"{float(row['high']):.0f}) | {float(row['groups_coverage']):.0f} | {row['width']} "
+        f"| {row['score']} |"
+        for row in rows_of(FOLDER / "forward.csv")
+    ]
+    return "\n".join([FORWARD, *lines, ""])
 
 
 def probes() -> str:

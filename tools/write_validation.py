@@ -19,7 +19,7 @@ from validation_decisions import reliability  # noqa: E402
 from validation_later import later  # noqa: E402
 from validation_never_seen import never_seen  # noqa: E402
 from validation_parts import at_a_glance, glance_figures, links, other_networks, power  # noqa: E402
-from validation_ranges import probes, ranges  # noqa: E402
+from validation_ranges import forward, probes, ranges  # noqa: E402
 
 from gpuplan.domain.calibration.validation import MetricErrors  # noqa: E402
 from gpuplan.studies.validation.report import validate_package  # noqa: E402
@@ -51,6 +51,7 @@ def main() -> int:
         times("llm_training"),
         never_seen(),
         ranges(),
+        forward(),
         reliability(),
         probes(),
         later(),

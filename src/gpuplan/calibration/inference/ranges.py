@@ -4,15 +4,16 @@ A ledger line is a prediction whose constants had not seen its row. Rows of a gr
 accelerator) err together, so that a group counts as the root of its rows. A half-width is the
 weighted quantile of misses that holds four of five, level by level: of the metric, of metric and
 regime (a cell), of the kind of network in it, of engines where they were written for and of ports,
-of the engine; each level leans on the one above as if that were a few groups more. What is newer
-to the fit is wider by a factor common to all cells. Levels and their weights were chosen by the
-interval score of groups held out (docs/validation.md).
+of the engine; each level leans on the one above as if that were a few groups more. A level that
+holds the same groups as the one above has nothing to add: groups speak once, or three of them
+would outvote their regime. What is newer to the fit is wider by a factor common to all cells.
+Levels and their weights were chosen by the interval score of groups held out (docs/validation.md).
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import exp, log
+from math import log
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ GROUPS_ABOVE = 4.0  # so many groups is the word of the level above worth
 GROUPS_AS_KNOWN = 2.0  # so many groups say that what is new is as near as what is known
 N_ROUNDS = 3  # between widths and the factors of novelty, which settle at once
 NOVELTIES = (SAME, *reversed(dict.fromkeys(KINDS.values())))  # least new first
+NO_LEAST: Mapping[str, float] = {}
 APART = ("max_load", "output_tokens_per_s")  # scored by kind of network too
 
 
@@ -67,7 +69,18 @@ def group_weights(lines: Sequence[Line]) -> Floats:
     return np.array([count[line.cell, line.group] ** -0.5 for line in lines])
 
 
-def learned(lines: Sequence[Line], tails: Sequence[str] = ()) -> RangeRule:
+def least_halves(held_out: Sequence[Line]) -> dict[str, float]:
+    """What rows held out of a fit ask for, by level.
+
+    They flatter, as the form of the model was chosen with them in sight: no range is narrower.
+    """
+    found = _by_level(held_out, np.abs([line.log_ratio for line in held_out]))
+    return {key: round(half, 4) for key, half in sorted(found.items()) if key}
+
+
+def learned(
+    lines: Sequence[Line], tails: Sequence[str] = (), log_least: Mapping[str, float] = NO_LEAST
+) -> RangeRule:
     """The rule that these lines ask for; `tails` are percentiles told from a mean."""
     middles = _middles(lines, tails)
     misses = np.array([abs(line.log_ratio - middles.get(line.cell, 0.0)) for line in lines])
@@ -76,7 +89,9 @@ def learned(lines: Sequence[Line], tails: Sequence[str] = ()) -> RangeRule:
     for _ in range(N_ROUNDS):
         known = misses / np.exp([new[line.novelty] for line in lines])
         halves = _by_level(lines, known)
-        new = _factors_of_novelty(lines, misses / _half_of(lines, halves))
+        halves = {key: max(half, log_least.get(key, half)) for key, half in halves.items()}
+        own = np.exp([halves[line.levels[-1]] for line in lines])
+        new = _factors_of_novelty(lines, misses / own)
     factors = {f"novelty|{kind}": value for kind, value in new.items()}
     for line in lines:
         for above, key in zip(("", *line.levels), line.levels, strict=False):
@@ -85,6 +100,7 @@ def learned(lines: Sequence[Line], tails: Sequence[str] = ()) -> RangeRule:
         log_half={key: round(value, 4) for key, value in sorted(factors.items())},
         log_middle={cell: round(value, 4) for cell, value in middles.items()},
         n_groups=len({line.group for line in lines}),
+        log_least=log_least,
     )
 
 
@@ -109,7 +125,7 @@ def _middles(lines: Sequence[Line], tails: Sequence[str]) -> dict[str, float]:
 
 def _by_level(lines: Sequence[Line], misses: Floats) -> dict[str, float]:
     """The log half-width of every level, each leaning on the one above."""
-    found = {"": log(_width(lines, misses))}
+    found, groups = {"": 0.0}, {"": set[str]()}
     for place in range(max((len(line.levels) for line in lines), default=0)):
         members: dict[tuple[str, str], list[int]] = defaultdict(list)
         for i, line in enumerate(lines):
@@ -117,8 +133,11 @@ def _by_level(lines: Sequence[Line], misses: Floats) -> dict[str, float]:
                 members[("", *line.levels)[place], line.levels[place]].append(i)
         for (above, key), some in members.items():
             own = [lines[i] for i in some]
-            n, width = n_groups(own), _width(own, misses[some])
-            found[key] = (n * log(width) + GROUPS_ABOVE * found[above]) / (n + GROUPS_ABOVE)
+            groups[key] = {line.group for line in own}
+            n = 0.0 if groups[key] == groups[above] else n_groups(own)
+            n_above = GROUPS_ABOVE if above else 0.0  # one metric says nothing of another
+            log_width = log(_width(own, misses[some]))
+            found[key] = (n * log_width + n_above * found[above]) / (n + n_above)
     return found
 
 
@@ -134,24 +153,17 @@ def n_groups(lines: Sequence[Line]) -> float:
     return float(np.sqrt(counts).sum() ** 2 / counts.sum())
 
 
-def _half_of(lines: Sequence[Line], halves: Mapping[str, float]) -> Floats:
-    return np.array([exp(halves[line.levels[-1]]) for line in lines])
-
-
 def _factors_of_novelty(lines: Sequence[Line], ratios: Floats) -> dict[str, float]:
     """By how much what is newer is wider, in logs: what is less new is no wider."""
     found, most = {}, 0.0
     for kind in NOVELTIES:
-        own = [i for i, line in enumerate(lines) if line.novelty == kind]
-        if own and kind not in (SAME, SEEN):
-            most = max(most, _log_factor([lines[i] for i in own], ratios[own]))
+        at = [i for i, line in enumerate(lines) if line.novelty == kind]
+        if at and kind not in (SAME, SEEN):
+            own = [lines[i] for i in at]
+            n, width = n_groups(own), _width(own, ratios[at], NEW_LEVEL_FRAC)
+            most = max(most, n * log(width) / (n + GROUPS_AS_KNOWN))
         found[kind] = most
     return found
-
-
-def _log_factor(lines: Sequence[Line], ratios: Floats) -> float:
-    n = n_groups(lines)
-    return n * log(_width(lines, ratios, NEW_LEVEL_FRAC)) / (n + GROUPS_AS_KNOWN)
 
 
 def errors_by_split(

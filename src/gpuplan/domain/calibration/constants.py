@@ -1,6 +1,7 @@
 """Free numbers of a model: their prior, what they depend on, and what a fit made of them."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import field
 from math import exp
 from typing import Any, NamedTuple
 
@@ -122,6 +123,7 @@ class RangeRule:
     log_half: Mapping[str, float]  # by key of `range_keys`
     log_middle: Mapping[str, float]  # by cell of a percentile: over the predicted mean
     n_groups: int  # of the ledger that it was learned from
+    log_least: Mapping[str, float] = field(default_factory=dict)  # by level, of rows held out
 
     def half(self, keys: Iterable[str]) -> float:
         """The half-width in logs: a range is the prediction times exp of minus it to plus it."""

@@ -23,7 +23,13 @@ from gpuplan.calibration.inference.novelty import (
     novelty_labels,
     novelty_of,
 )
-from gpuplan.calibration.inference.ranges import Line, errors_by_split, learned, with_tails
+from gpuplan.calibration.inference.ranges import (
+    Line,
+    errors_by_split,
+    learned,
+    least_halves,
+    with_tails,
+)
 from gpuplan.calibration.tables import priors
 from gpuplan.domain.calibration.constants import (
     AT_LIMIT,
@@ -56,7 +62,7 @@ LONE_ROWS = 3.0
 CONCURRENCY_WEIGHT = 3.0
 # Near saturation the time per token says how full the queue was rather than how fast kernels are.
 OPEN_LOOP_WEIGHT = 0.0
-CONDITION_COLUMNS = (
+CONDITION_COLUMNS = [
     "accelerator",
     "model",
     "precision",
@@ -65,7 +71,7 @@ CONDITION_COLUMNS = (
     "batch",
     "input_tokens",
     "output_tokens",
-)
+]
 N_NEAR_ROUNDS = 4  # from the fit of all rows, which is close
 
 
@@ -300,21 +306,17 @@ def calibrate_inference(
     """Constants from all rows; ranges from the ledger, percentiles from all rows held out.
 
     A ledger holds first predictions alone: the structure was chosen with older rows in sight, so
-    that even those held out would flatter. They serve where there is none, and for latencies at
-    the limits of a benchmark by models held out.
+    that even those held out would flatter. They serve where there is none, for latencies at the
+    limits of a benchmark by models held out, and as the least that a range may have.
     """
     everything = np.ones(len(of.observed.row), dtype=bool)
     constants = fit_study(of, everything).constants
-    splits = {
-        name: held_out_lines(of, name, cross_residuals(of, by, n_folds=n, near=constants, run=run))
-        for name, (by, n) in SPLITS.items()
-    }
+    splits = held_out_splits(of, constants, run)
     tails = [_of_cell(line) for line in splits["group"] if line.metric in TAIL_METRICS]
-    means = [line for line in splits["group"] if line.metric not in TAIL_METRICS]
-    if ledger:
-        means = [line for line in ledger if not is_bound(line)]
-        tails += [_of_cell(line) for line in splits["model"] if is_bound(line)]
-    ranges = with_tails(learned(means), learned(tails, TAIL_METRICS))
+    tails += [_of_cell(line) for line in splits["model"] if is_bound(line)]
+    means = [line for line in ledger or splits["group"] if is_mean(line)]
+    least = least_halves([line for line in splits["model"] if is_mean(line)])
+    ranges = with_tails(learned(means, log_least=least), learned(tails, TAIL_METRICS))
     return InferenceCalibration(
         constants=constants,
         ranges=ranges,
@@ -334,6 +336,19 @@ def is_bound(line: Line) -> bool:
     return line.regime == AT_LIMIT and line.metric in ("ttft_mean_ms", "tpot_mean_ms")
 
 
+def is_mean(line: Line) -> bool:
+    """A figure whose range rests on first predictions."""
+    return line.metric not in TAIL_METRICS and not is_bound(line)
+
+
+def held_out_splits(of: Study, near: FittedConstants, run: Run = map) -> dict[str, list[Line]]:
+    """Every way of `SPLITS` to hold rows out, with the lines of its rows."""
+    return {
+        name: held_out_lines(of, name, cross_residuals(of, by, n_folds=n, near=near, run=run))
+        for name, (by, n) in SPLITS.items()
+    }
+
+
 def held_out_lines(of: Study, split: str, residual: Floats) -> list[Line]:
     """Lines of the ledger from rows held out; as new as each was to the other folds."""
     fold_of, n_folds = SPLITS[split]
@@ -343,14 +358,15 @@ def held_out_lines(of: Study, split: str, residual: Floats) -> list[Line]:
         number: known_labels(of, [i for i in rows if fold[i] != number]) for number in set(fold)
     }
     return [
-        _line(of, int(i), str(metric), known[fold[i]], -float(value))
+        observed_line(of, int(i), str(metric), known[fold[i]], -float(value))
         for i, metric, value in zip(of.observed.row, of.observed.metric, residual, strict=True)
     ]
 
 
-def _line(
+def observed_line(
     of: Study, i: int, metric: str, known: Mapping[str, frozenset[str]], log_ratio: float
 ) -> Line:
+    """The line of an observed row, as new as it is beside what is known."""
     setup, labels = of.table.setups[i], of.table.labels[i]
     regime = setup.load.regime
     new = novelty_of(known, labels, model=setup.model.name, regime=regime)

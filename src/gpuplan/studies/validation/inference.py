@@ -11,13 +11,7 @@ from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.inference.predict import metric_estimates, predict_inference
 from gpuplan.studies.measured.inference import Row, number_in, serving_setup
 from gpuplan.studies.power.serving import POWER_METRICS, serving_power
-from gpuplan.studies.validation.fit_inference import (
-    SPLITS,
-    cross_residuals,
-    fit_study,
-    held_out_lines,
-    study,
-)
+from gpuplan.studies.validation.fit_inference import fit_study, held_out_splits, study
 from gpuplan.studies.validation.inference_table import METRICS, benchmark_of, read_table
 
 INFERENCE_COLUMNS = frozenset(
@@ -50,11 +44,7 @@ def cross_inference(rows: Sequence[Row]) -> dict[str, dict[str, MetricErrors]]:
     """The errors of rows whose source or model was held out (takes minutes)."""
     of = study(read_table(list(rows)))
     near = fit_study(of, np.ones(len(of.observed.row), dtype=bool)).constants
-    splits = {
-        name: held_out_lines(of, name, cross_residuals(of, fold_of, n_folds=n_folds, near=near))
-        for name, (fold_of, n_folds) in SPLITS.items()
-    }
-    return errors_by_split(splits, inference_calibration().ranges)
+    return errors_by_split(held_out_splits(of, near), inference_calibration().ranges)
 
 
 def stored_cross() -> Mapping[str, Mapping[str, MetricErrors]]:

@@ -8,6 +8,7 @@ from gpuplan.calibration.inference.ranges import (
     errors_by_split,
     group_weights,
     learned,
+    least_halves,
     with_tails,
 )
 from gpuplan.domain.calibration.constants import RangeRule, range_keys
@@ -139,3 +140,34 @@ def test_errors_of_splits_are_those_of_hand_arithmetic():
     found = errors_by_split({"source": lines}, rule)["source"]["max_load m"]
     assert (found.n, found.range_coverage) == (3, pytest.approx(2 / 3))
     assert found.median_ape == pytest.approx(1 - 1 / 1.1)
+
+
+def test_three_near_groups_do_not_outvote_their_regime():
+    """The same groups stand at every level below the kind, and speak once."""
+    lines = [*ledger(1, 15, kind="experts|cuda|vllm"), *ledger(2, 3, sd=0.03)]
+    chain = [line._replace(kind="dense|cuda|trtllm") for line in lines[-30:]]
+    rule, alone = learned([*lines[:150], *chain]), learned(lines)
+    dense, kind_alone = (
+        found.half(range_keys("tpot_mean_ms", "poisson", kind="dense|cuda|trtllm", novelty=KNOWN))
+        for found in (rule, alone)
+    )
+    regime = rule.half(range_keys("tpot_mean_ms", "poisson", kind="", novelty=KNOWN))
+    assert dense == pytest.approx(kind_alone, rel=1e-3)
+    assert 0.25 * regime < dense < 0.6 * regime
+
+
+def test_a_metric_says_nothing_of_another():
+    alone = learned(ledger(1))
+    both = learned([*ledger(1), *ledger(2, sd=2.0, metric="ttft_mean_ms")])
+    keys = ledger(1)[0].keys
+    assert both.half(keys) == alone.half(keys)
+
+
+def test_no_level_is_narrower_than_rows_held_out_ask_for():
+    near, far = ledger(1, sd=0.1), ledger(2, sd=0.4)
+    least = least_halves(far)
+    rule = learned(near, log_least=least)
+    keys = near[0].keys
+    assert rule.half(keys) == pytest.approx(np.exp(least[keys[-2]]), rel=1e-3)
+    assert rule.half(keys) > 2 * learned(near).half(keys)
+    assert learned(far, log_least=least_halves(near)).half(keys) == learned(far).half(keys)
