@@ -105,9 +105,10 @@ def _headroom(plan: ChosenPlan) -> Iterator[Risk]:
     for pool in plan.pools:
         peak, safe = pool.use.peak_frac, pool.use.safe_frac
         if peak and safe and peak > TIGHT_FRAC * safe:
-            grown = max(0.0, safe / peak - 1)
-            why = f"Peak utilization {percent(peak)}, safe up to {percent(safe)}: more than "
-            why += f"{percent(grown)} more load needs another replica."
+            grown = percent(max(0.0, safe / peak - 1))
+            more = "any" if grown == percent(0.0) else f"more than {grown}"
+            why = f"Peak utilization {percent(peak)}, safe up to {percent(safe)}: {more} "
+            why += "more load needs another replica."
             yield Risk(f"{pool.workload}: little headroom", why)
 
 
@@ -184,8 +185,10 @@ def _order(plan: ChosenPlan) -> Iterator[str]:
 
 
 def _deploy(plan: ChosenPlan) -> Iterator[str]:
-    if plan.pools:
+    if any(pool.engine for pool in plan.pools):
         yield "Deploy: gpuplan render plan.yaml --to kubernetes (or slurm, vllm, skypilot …)."
+    elif plan.pools:
+        yield "Deploy: gpuplan render plan.yaml --to all writes what fits: no engine is named."
 
 
 def _follow(plan: ChosenPlan) -> Iterator[str]:

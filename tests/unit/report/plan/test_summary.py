@@ -93,3 +93,21 @@ def test_a_run_within_the_month_is_told_in_total_and_fails_as_a_run():
     assert all("/month" not in risk.what for risk in risks(short))
     named = [risk.what for risk in _first_failure(plan)]
     assert named == [f"{run.workload}: a failed server stops the run"]
+
+
+def test_the_next_step_names_a_target_that_the_plan_has_files_for():
+    """A plan without an engine has no manifests; `--to all` writes what it does have."""
+    for path in GOLDEN_PLANS:
+        found = golden_plan(path)
+        if found.plan is None or not found.plan.pools:
+            continue
+        step = next(line for line in next_steps(found) if line.startswith("Deploy"))
+        assert ("--to kubernetes" in step) == any(pool.engine for pool in found.plan.pools)
+
+
+def test_no_headroom_is_not_told_as_zero_percent_more():
+    full = chosen()
+    pool = replace(full.pools[0], use=replace(full.pools[0].use, peak_frac=0.8, safe_frac=0.8))
+    told = " ".join(risk.why for risk in risks(answer(plan=replace(full, pools=(pool,)))))
+    assert "any more load" in told
+    assert "0 % more load" not in told.replace("80 %", "")
