@@ -18,7 +18,13 @@ from gpuplan.simulation.serving.kernels.engine.jump import (
 from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
 from gpuplan.simulation.serving.kernels.engine.leaving import wake
 from gpuplan.simulation.serving.kernels.engine.lists import learn, next_finish
-from gpuplan.simulation.serving.kernels.engine.loop import complete, has_no_prompt, skip
+from gpuplan.simulation.serving.kernels.engine.loop import (
+    MUST_SCHEDULE,
+    TAKEN,
+    complete,
+    has_no_prompt,
+    skip,
+)
 from gpuplan.simulation.serving.kernels.engine.positions import (
     blocks_ahead,
     steps_reaching,
@@ -75,30 +81,33 @@ def is_idle(engines: Engines, first: int, n: int) -> bool:
 
 
 @part
-def _plan_all(engines: Engines, first: int, n: int) -> int:
-    """Decode steps that nothing can interrupt in any engine of the group; 0: one must be scheduled.
+def _plan_all(engines: Engines, first: int, n: int) -> tuple[int, int]:
+    """Decode steps that nothing in the engines of a group ends; when somebody comes who may join.
 
-    Each engine notes its first step and how much longer every further one is.
+    0 steps where one must be scheduled. Each engine notes its first step and how much longer every
+    further one is.
     """
-    most = st.ZERO
+    most, heard, now = st.ZERO, st.FOREVER, engines.scalar[first, st.NOW]
     for r in range(first, first + n):
         e, s = held(one_engine(engines, r)), engines.scalar[r]
         if not e.limit[st.IS_JUMPING] or e.limit[st.CHECKED] != 1 or not has_no_prompt(e):
-            return st.ZERO
+            return st.ZERO, heard
         if s[st.N_LEAVING] > 0:
-            return st.ZERO
-        # Who has come may be heard of after the next step, or fit where another does not.
+            return st.ZERO, heard
         if s[st.WAIT_HEAD] >= 0 and (s[st.BLOCKED] == 0 or e.limit[st.IS_PRIORITY]):
-            return st.ZERO
+            heard = min(heard, e.request[s[st.WAIT_HEAD], st.ARRIVE])
+            # Who has come may be heard of after the next step, or fit where another does not.
+            if heard <= now:
+                return st.ZERO, heard
         s[st.PLAN_LASTS] = s[st.PLAN_BLOCKS] = 0
         if s[st.N_DECODES] > 0:
             k, _ = fitting(e, steps_reaching(e, next_finish(e.scalar, e.word)))
             if k == 0:
-                return st.ZERO
+                return st.ZERO, heard
             k, begins, growth, regime = on_line(e, k)
             s[st.PLAN_LASTS], s[st.PLAN_BLOCKS], s[st.PLAN_REGIME] = begins, growth, regime
             most = k if most == 0 else min(most, k)
-    return most
+    return most, heard
 
 
 @part
@@ -149,6 +158,16 @@ def _within(k: int, begins: int, growth: int, gap: int) -> int:
 
 
 @part
+def _ending_by(lead: Ints, at: int, k: int, line: tuple[int, int]) -> int:
+    """The most steps, up to k, that end at this instant or before, parts of a picosecond aside."""
+    ahead = at - lead[st.NOW]
+    if ahead >= LONGEST_GAP:
+        return k
+    gap = ((ahead + 1) << st.FRAC_BITS) - 1 - lead[st.FRAC]
+    return _within(k, line[0], line[1], gap)
+
+
+@part
 def _n_together(engines: Engines, first: int, n: int) -> int:
     """Tokens of a step in which all engines decode."""
     n_tokens = st.ZERO
@@ -158,11 +177,15 @@ def _n_together(engines: Engines, first: int, n: int) -> int:
 
 
 @part
-def jump_all(engines: Engines, first: int, n: int, until: int, shared: Ints) -> bool:
-    """Take as many decode steps at once as nothing interrupts and as end by then, if any."""
-    k = _plan_all(engines, first, n)
+def jump_all(engines: Engines, first: int, n: int, until: int, last: int, shared: Ints) -> int:
+    """Take as many decode steps at once as nothing can interrupt.
+
+    Those that end by `last`: TAKEN, or MUST_SCHEDULE. Where they end after `until`, that instant,
+    and nothing is taken: what arrives before may still change the plan.
+    """
+    k, heard = _plan_all(engines, first, n)
     if k == 0:
-        return False
+        return MUST_SCHEDULE
     best = _longest(engines, first, n)
     k = _while_longest(engines, first, n, best, k)
     lead = engines.scalar[best]
@@ -170,16 +193,17 @@ def jump_all(engines: Engines, first: int, n: int, until: int, shared: Ints) -> 
     growth = lead[st.PLAN_BLOCKS]
     if float(k) * (begins + float(k) * growth) > LONGEST:
         k = max(1, LONGEST // (begins + k * growth))
-    ahead = until - lead[st.NOW]
-    if ahead < LONGEST_GAP:
-        # A jump may end at that instant, and a part of a picosecond later.
-        k = _within(k, begins, growth, ((ahead + 1) << st.FRAC_BITS) - 1 - lead[st.FRAC])
-    if k <= 0:
-        return False
+    # Every step begins before somebody comes.
+    k = min(k, _ending_by(lead, heard - 1, k, (begins, growth)) + 1)
+    k = _ending_by(lead, last, k, (begins, growth))
+    if k == 0:
+        return MUST_SCHEDULE
     lasts = _lasting(k, begins, growth) + lead[st.FRAC]
     earlier = _lasting(k - 1, begins, growth) + lead[st.FRAC]
     end = (lead[st.NOW] + (lasts >> st.FRAC_BITS), lasts & st.FRAC_MASK)
     begun = lead[st.NOW] + (earlier >> st.FRAC_BITS)
+    if end[0] > until:
+        return int(end[0])
     for r in range(first, first + n):
         e, s = held(one_engine(engines, r)), engines.scalar[r]
         if s[st.N_DECODES] == 0:
@@ -187,7 +211,7 @@ def jump_all(engines: Engines, first: int, n: int, until: int, shared: Ints) -> 
         else:
             needed = blocks_ahead(e, k)
             skip(e, (k, needed, s[st.PLAN_REGIME]), end, begun)
-    return True
+    return TAKEN
 
 
 @part
@@ -213,7 +237,10 @@ def _advance_all(engines: Engines, first: int, n: int, until: int, shared: Ints)
             return st.FOREVER
         if s[st.NOW] >= until:
             return int(s[st.NOW])
-        if not jump_all(engines, first, n, until, shared):
+        planned = jump_all(engines, first, n, until, st.FOREVER, shared)
+        if planned > TAKEN:
+            return planned
+        if planned == MUST_SCHEDULE:
             begin_all(engines, first, n, shared)
 
 

@@ -14,7 +14,7 @@ from gpuplan.simulation.serving.kernels.engine.lockstep import (
     is_idle,
     jump_all,
 )
-from gpuplan.simulation.serving.kernels.engine.loop import complete
+from gpuplan.simulation.serving.kernels.engine.loop import TAKEN, complete
 from gpuplan.simulation.serving.kernels.engine.runs import EVENT, LOAD, route
 from gpuplan.simulation.serving.kernels.engine.state import Engines, Ints
 from gpuplan.simulation.serving.kernels.jit.compiled import held, kernel, part
@@ -41,8 +41,10 @@ def _one_move(engines: Engines, first: int, n: int, until: int, shared: Ints) ->
         return int(s[st.FLIGHT_END])
     if is_idle(engines, first, n):
         return st.FOREVER
-    if s[st.NOW] < until and jump_all(engines, first, n, until, shared):
-        return int(s[st.NOW])
+    if s[st.NOW] < until:
+        planned = jump_all(engines, first, n, until, until, shared)
+        if planned == TAKEN:
+            return int(s[st.NOW])
     begin_all(engines, first, n, shared)
     return int(s[st.FLIGHT_END])
 
