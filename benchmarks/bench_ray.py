@@ -40,7 +40,7 @@ def kill_one_worker(sweep: subprocess.Popen[bytes], after_s: float) -> None:
         for each in family(sweep.pid):
             with suppress(OSError):
                 command = Path(f"/proc/{each}/cmdline").read_bytes()
-                if command.startswith(b"ray::compute"):
+                if command.startswith(b"ray::") and b"IDLE" not in command:
                     os.kill(each, signal.SIGKILL)
                     print("killed a worker", flush=True)
                     return

@@ -114,12 +114,9 @@ def _sync(path: Path) -> None:
 
 def _clear_leftovers(target: Path) -> None:
     """Remove what runs that were killed left beside the file; a run under way is younger."""
-    for leftover in target.parent.glob(f".{_literal(target.name[:100])}.*.tmp"):
-        with contextlib.suppress(OSError):
-            if time.time() - leftover.stat().st_mtime > LEFTOVER_S:
-                leftover.unlink()
-
-
-def _literal(name: str) -> str:
-    """The name as a pattern that matches itself alone."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+    head = f".{target.name[:100]}."
+    for each in os.scandir(target.parent):
+        if each.name.startswith(head) and each.name.endswith(".tmp"):
+            with contextlib.suppress(OSError):
+                if time.time() - each.stat().st_mtime > LEFTOVER_S:
+                    Path(each.path).unlink()

@@ -59,7 +59,10 @@ request that comes at the same instant and after it by its id: that a response r
 earlier prompt, or another response, token by token, is not known to ours; vLLM finds it after a
 preemption. Not simulated together: draft tokens with priorities or with a
 limit on long prefills, stages with draft tokens, with async scheduling (vLLM's second model runner)
-or with adapters. Not driven: KV connectors, sliding windows and hybrid caches.
+or with adapters. Not driven: KV connectors (requests that wait for a
+cache from another engine, loads that fail or come late), hybrid caches (groups of layers with a
+sliding window, full attention or a state, which share vLLM's pool of blocks: ours has blocks of one
+kind) and the second model runner, which lets stages schedule ahead.
 """
 
 VIDUR = """\

@@ -14,6 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext, redirect_stdout
 from importlib import import_module
 from itertools import islice
+from time import perf_counter
 from typing import Any, NamedTuple
 
 from gpuplan.errors import InputError, SolverError, one
@@ -22,6 +23,7 @@ from gpuplan.execution.store import ResultStore
 Compute = Callable[[Any], Any]
 Numbered = tuple[int, Any]
 AHEAD = 2  # cases for each worker that are handed out at once
+EACH_S, MOST_EACH = 0.5, 64  # of work that Ray hands out at once: short cases go together
 MAX_TRIES = 4  # of a case whose workers die: then the case kills them
 
 
@@ -135,19 +137,30 @@ def on_ray(
     if is_ours:
         _connect(ray, address, n_workers)
     try:
-        remote = ray.remote(num_cpus=1, max_retries=MAX_TRIES)(compute)
-        waiting, running = iter(enumerate(cases)), dict[Any, int]()
+        remote = ray.remote(num_cpus=1, max_retries=MAX_TRIES)(_several)
+        at, n_each, running = 0, 1, dict[Any, int]()
         while True:
-            for place, case in islice(waiting, AHEAD * n_workers - len(running)):
-                running[remote.remote(case)] = place
+            while at < len(cases) and len(running) < AHEAD * n_workers:
+                # The last ones are shared out, so that no worker is left with many.
+                n = max(1, min(n_each, (len(cases) - at) // (AHEAD * n_workers)))
+                running[remote.remote(compute, cases[at : at + n])] = at
+                at += n
             if not running:
                 return
             done, _ = ray.wait(list(running), num_returns=1)
             for each in done:
-                yield running.pop(each), ray.get(each)
+                first, (answers, spent_s) = running.pop(each), ray.get(each)
+                n_each = max(1, min(MOST_EACH, int(EACH_S * len(answers) / max(spent_s, 1e-6))))
+                yield from enumerate(answers, first)
     finally:
         if is_ours:
             ray.shutdown()
+
+
+def _several(compute: Compute, cases: Sequence[Any]) -> tuple[list[Any], float]:
+    """Answers of a few cases, and the seconds that they took."""
+    begun_s = perf_counter()
+    return [compute(case) for case in cases], perf_counter() - begun_s
 
 
 def _connect(ray: Any, address: str | None, n_workers: int) -> None:
