@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
 from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.plan.candidate import Candidate
@@ -91,7 +93,9 @@ def _sliced(row: FleetRow) -> FleetRow:
     share = row.sized.candidate.share
     if share is None:
         return row
-    n = row.sized.need.n_replicas[: row.option.need.shape[0]][:, :, row.place]
+    like = row.option.need.shape
+    n = row.sized.need.n_replicas[: like[0]][:, :, row.place]
+    n = np.pad(n, ((0, 0), (like[1] - n.shape[1], 0), (0, 0)))  # what begins later
     return row._replace(option=replace(row.option, need=ints(n), slice_kind=share.name))
 
 

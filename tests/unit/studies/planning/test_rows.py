@@ -91,3 +91,10 @@ def laid_out(of: FleetRow, tp: int):
 def margin(used: float) -> LimitMargin:
     reached = Estimate(value=used, low=used, high=used, tier="estimated")
     return LimitMargin(metric="ttft", statistic="p95", limit_s=1.0, reached_s=reached, bound_s=used)
+
+
+def test_slices_that_are_needed_later_have_a_need_in_every_period():
+    later = row("b", n=3, share=HALF)
+    grown = later._replace(option=replace(later.option, need=ints([[[0], [2]]])))
+    _, found = with_fractions([row("a", n=1, share=HALF), grown], is_sharing=True)
+    assert found.option.need.tolist() == [[[0], [3]]]
