@@ -53,6 +53,15 @@ def training_states_are_sharded(ask: Ask) -> None:
     assert lora["fits"]
 
 
+@check("R48", "predict-training Llama-3.1-70B --on H100 --devices 256")
+def a_speed_that_no_memory_allows_says_so_first(ask: Ask) -> None:
+    """70 B parameters at 16 bytes and not sharded: 1.1 TB on a GPU of 80 GB."""
+    assert ask().out.startswith("DOES NOT FIT")
+    assert not ask.document()["fits"]
+    assert ask("predict Qwen3-8B --on T4").out.startswith("DOES NOT FIT")  # 16.4 GB on 15
+    assert not ask("predict Qwen3-4B --on T4").out.startswith("DOES NOT FIT")
+
+
 @check("R49", "fit Llama-3.1-8B --on L4 --concurrency 8")
 def a_smaller_gpu_is_tried_with_narrower_weights(ask: Ask) -> None:
     wide = ask.document("fit Llama-3.3-70B --on L40S --concurrency 4")

@@ -80,7 +80,9 @@ def predict_sheet(found: Prediction) -> Sheet:
     return result_sheet(
         _body(found),
         [measures_table(_measures(found)), _breakdown_table(found)],
-        head=_head(found.setup) + (": overloaded" if found.is_overloaded else ""),
+        head=("" if found.served.fits else "DOES NOT FIT in memory; if it did: ")
+        + _head(found.setup)
+        + (": overloaded" if found.is_overloaded else ""),
         remarks=[
             ("Warnings:", (*missing, *_overload(found), *novel)),
             ("Novelty:", (f"{kind}: the range is that {site}",)),

@@ -14,7 +14,7 @@ from gpuplan.domain.training.run import RunForecast, TrainingFit
 from gpuplan.domain.training.scaling import ScaleCurve, ScalePoint
 from gpuplan.domain.training.time import Goodput
 from gpuplan.report.document import Document, pick, pick_each, plain, result_sheet
-from gpuplan.report.formats import count, frac, gib, params, percent
+from gpuplan.report.formats import chance, count, frac, gib, params, percent
 from gpuplan.report.prediction.fit import suggestion_documents, suggestion_table
 from gpuplan.report.prediction.setup import Measure, layout_document, measures_table
 from gpuplan.report.table import pairs, table
@@ -54,7 +54,8 @@ LEAST_SHARE = 0.0005  # of a step, to be shown
 def run_sheet(found: RunForecast) -> Sheet:
     """The run, ready to show."""
     asked, forecast = dict(found.columns), found.forecast
-    head = (
+    head = "" if found.fit.fits else "DOES NOT FIT in memory; if it did: "
+    head += (
         f"{found.model.name} ({params(found.model.n_params)}) on "
         f"{asked.get('n_accelerators', '1')} × {asked.get('accelerator', '')}: "
         f"{forecast.step_s.value:.3g} s per step, "
@@ -96,8 +97,8 @@ def _memory_line(fit: TrainingFit) -> str:
         missing = gib(-fit.headroom_bytes)
         return f"DOES NOT FIT: {missing} missing of {has} per accelerator; see gpuplan fit-training"
     tight = "; tight: try it first" if fit.is_tight else ""
-    chance = f"with {fit.fit_probability_frac:.0%} probability"
-    return f"fits {chance}: {gib(fit.headroom_bytes)} of {has} per accelerator are left{tight}"
+    odds = f"with {chance(fit.fit_probability_frac)} probability"
+    return f"fits {odds}: {gib(fit.headroom_bytes)} of {has} per accelerator are left{tight}"
 
 
 def _goodput_lines(share: Goodput) -> tuple[str, ...]:
@@ -283,8 +284,8 @@ def _verdict(answer: TrainingFit) -> str:
     if answer.fits:
         most = f"micro-batches up to {count(answer.max_micro_batch)}"
         fits = "FITS, barely," if answer.is_tight else "FITS"
-        chance = f"probability of fitting {answer.fit_probability_frac:.0%}"
-        return f"{fits} on {where}: {what}, {asked}, {peak}; {chance}; {most}"
+        odds = f"probability of fitting {chance(answer.fit_probability_frac)}"
+        return f"{fits} on {where}: {what}, {asked}, {peak}; {odds}; {most}"
     lack = gib(-answer.headroom_bytes)
     return f"DOES NOT FIT on {where}: {what}, {asked}, {peak}; lacks {lack} per accelerator"
 
