@@ -103,3 +103,30 @@ def test_nodes_that_are_enough_today_serve_until_the_load_outgrows_them():
     answer = planned(tree)
     assert "existing" in purchases(answer)
     assert not failed(answer.proof.certificate)
+
+
+@pytest.mark.parametrize(
+    ("per_s", "months", "kind"), [(0.2, 12, "bought instead"), (6, 36, "rented instead")]
+)
+def test_rent_or_buy_says_what_the_other_costs(per_s, months, kind):
+    """Street prices count where owned is listed; the other way costs no more than is said."""
+    work = {
+        "name": "chat",
+        "kind": "online_inference",
+        "model": "meta-llama/Llama-3.3-70B-Instruct",
+        "demand": {"requests_per_s": per_s},
+        "request": {"input_tokens": 1000, "output_tokens": 200},
+        "slo": {"ttft_p95_ms": 2000, "tpot_p95_ms": 50},
+    }
+
+    def answer_of(*listed):
+        policy = {"accelerators": {"allowed": ["H100"]}, "purchases": list(listed)}
+        tree = {"version": 1, "name": "either", "workloads": [work], "policy": policy}
+        return planned({**tree, "budget": {"horizon_months": months}})
+
+    both = answer_of("on_demand", "owned")
+    [other] = [each for each in both.alternatives if each.kind == kind]
+    alone = answer_of("owned" if kind == "bought instead" else "on_demand")
+    chosen = both.plan.cost_usd_per_month.value
+    assert chosen < alone.plan.cost_usd_per_month.value <= other.usd_per_month * 1.001
+    assert other.extra_usd_per_month == pytest.approx(other.usd_per_month - chosen)

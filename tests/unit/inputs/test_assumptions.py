@@ -32,9 +32,9 @@ def test_every_default_of_the_format_has_a_reason() -> None:
     [
         ({}, "objective", "cost"),
         ({}, "policy.survive", "none"),
-        ({}, "policy.purchases", "on_demand, reserved, capacity_block, owned"),
+        ({}, "policy.purchases", "on_demand, reserved, capacity_block"),
         ({"policy.spot_allowed": True}, "policy.purchases",
-         "on_demand, reserved, capacity_block, owned, spot"),
+         "on_demand, reserved, capacity_block, spot"),
         ({}, "growth.per_month_frac", "0"),
         ({}, "budget.horizon_months", "36"),
         ({}, "workloads[0].demand.burstiness_cv", "1"),

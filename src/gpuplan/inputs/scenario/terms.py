@@ -10,9 +10,9 @@ from gpuplan.inputs.scenario.assumptions import Assumptions
 from gpuplan.inputs.schema.build import BuildSpec
 from gpuplan.inputs.schema.nouns import noun_of, range_of
 from gpuplan.inputs.schema.scenario import ScenarioSpec
-from gpuplan.inputs.schema.terms import OfferSpec, PolicySpec, PricesSpec
+from gpuplan.inputs.schema.terms import OfferSpec, PricesSpec
 
-PURCHASES: tuple[Purchase, ...] = ("on_demand", "reserved", "capacity_block", "owned")
+RENTED: tuple[Purchase, ...] = ("on_demand", "reserved", "capacity_block")
 
 
 def policy(spec: ScenarioSpec, assumptions: Assumptions) -> Policy:
@@ -21,7 +21,7 @@ def policy(spec: ScenarioSpec, assumptions: Assumptions) -> Policy:
         spec.policy,
         Policy,
         precisions=precision_names(spec.policy.precisions),
-        purchases=_purchases(spec.policy, assumptions),
+        purchases=_purchases(spec, assumptions),
         build=_build(spec.build),
     )
 
@@ -32,14 +32,17 @@ def precision_names(names: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(form.name for form in found if form is not None))
 
 
-def _purchases(spec: PolicySpec, assumptions: Assumptions) -> tuple[Purchase, ...]:
-    if spec.purchases is not None:
-        return tuple(dict.fromkeys(spec.purchases))
-    allowed: tuple[Purchase, ...] = (*PURCHASES, "spot") if spec.spot_allowed else PURCHASES
-    why = "every option but spot, which can be reclaimed"
-    if spec.spot_allowed:
-        why = "every option, spot being allowed"
-    what = "Purchase options that may be used"
+def _purchases(spec: ScenarioSpec, assumptions: Assumptions) -> tuple[Purchase, ...]:
+    """What is listed; else everything rented, and bought where a price of hardware is given."""
+    if spec.policy.purchases is not None:
+        return tuple(dict.fromkeys(spec.policy.purchases))
+    is_priced = spec.prices.hardware or any(x.purchase == "owned" for x in spec.prices.offers)
+    bought: tuple[Purchase, ...] = ("owned",) if is_priced else ()
+    spot: tuple[Purchase, ...] = ("spot",) if spec.policy.spot_allowed else ()
+    allowed = (*RENTED, *bought, *spot)
+    parts = ["spot can be reclaimed"] if not spot else []
+    parts += [] if bought else ["buying is compared where owned is listed or a price is given"]
+    what, why = "Purchase options that may be used", "; ".join(parts) or "every option"
     assumptions.add(("policy", "purchases"), list(allowed), why, what=what)
     return allowed
 

@@ -16,14 +16,16 @@ class Rate(NamedTuple):
 
 IMAGENET = 1_281_167.0  # training images of ILSVRC 2012 [Russakovsky2015]
 IMAGENET_EPOCHS = 90.0  # of the usual recipe for ResNet-50 [Goyal2017]
+_TRADES = (
+    "engineer developer dev employee customer client student seat analyst colleague researcher"
+    " member lawyer attorney player gamer doctor physician clinician nurse patient teacher pupil"
+    " professor scientist postdoc programmer coder worker consultant accountant banker trader"
+    " advisor adviser writer journalist editor designer manager officer subscriber visitor"
+    " shopper citizen resident tenant guest reader learner professional operator technician"
+    " underwriter recruiter rep participant tester admin"
+).replace(" ", "|")
 PEOPLE = (
-    r"(?:users?|people|persons?|engineers|developers|devs|employees|customers|clients|students"
-    r"|seats|analysts|colleagues|researchers|staff|members|dau|mau|lawyers|attorneys|players|gamers"
-    r"|doctors|physicians|clinicians|nurses|patients|teachers|pupils|professors|scientists|postdocs"
-    r"|programmers|coders|workers|consultants|accountants|bankers|traders|advisors|advisers|writers"
-    r"|journalists|editors|designers|managers|officers|subscribers|visitors|shoppers|citizens|residents"
-    r"|tenants|guests|readers|learners|professionals|operators|technicians|underwriters|recruiters"
-    r"|salespeople|reps|participants|testers|admins"
+    rf"(?:users?|people|persons?|staff|dau|mau|salespeople|(?:{_TRADES})s"
     r"|(?:support|service|call[\s-]cent(?:er|re)|human|sales|insurance|travel|estate)\s+agents)"
 )
 REQUESTS = (
@@ -141,10 +143,7 @@ _PIECES = "|".join(f"(?P<{name}>{pattern})" for name, pattern in UNITS.items())
 _TOKEN = r"(?P<token>(?:output\s+|generated\s+|decode\s+|out\s+)?tok(?:en)?s?)"
 _HOURS = r"(?P<hours>hours?|hrs?|h|minutes?|mins?|seconds?|secs?|s)"
 ABOUT = r"(?:about\s+|around\s+|roughly\s+|some\s+|~\s*|up\s+to\s+)?"
-_PERSON = (
-    r"(?:active\s+)?(?:person|seat|head|of\s+them"
-    r"|(?!server|cluster|container)[a-z]+(?:er|or|ist|ian|dent|tient|ee|rse))"
-)
+_PERSON = rf"(?:active\s+)?(?:user|person|head|of\s+them|{_TRADES})"
 _OF_USE = r"chat(?:bot)?|rag|coding|code|support|search|agentic|reasoning"
 TOK = r"(?:[\s-]*tok(?:en)?s?)?"
 

@@ -70,6 +70,7 @@ def plan_sheet(answer: Answer) -> Sheet:
         whole_tables=_rows_only(everything),
         remarks=(
             ("Why:", why_lines(answer)[:N_LINES]),
+            ("Rent or buy:", tuple(_rent_or_buy(answer))),
             ("Odds:", tuple(risk_lines(answer))[:N_LINES]),
             ("Assumptions that matter most:", tuple(weightiest(answer))[:N_LINES]),
             ("More:", (NEXT,)),
@@ -142,6 +143,15 @@ def _first_tables(answer: Answer, *, is_short: bool) -> Iterator[Table]:
         yield _comparison_table(answer, answer.plan, N_ALTERNATIVES if is_short else None)
     yield _slo_table(answer.plan, N_SLOS if is_short else None)
     yield _cost_table(answer.plan, N_PURCHASES if is_short else None)
+
+
+def _rent_or_buy(answer: Answer) -> Iterator[str]:
+    """What the other way to pay would cost, where both are allowed."""
+    for each in answer.alternatives:
+        if each.kind in ("rented instead", "bought instead"):
+            extra = signed_usd(each.extra_usd_per_month)
+            price = f"at most {usd(each.usd_per_month)}/month ({extra})"
+            yield f"{each.kind}: {price}, {with_names(each.fleet)}; policy.purchases plans it alone"
 
 
 def _change_table(answer: Answer) -> Table:

@@ -35,7 +35,7 @@ from gpuplan.studies.planning.chosen import Choice
 from gpuplan.studies.planning.groups import SolvedGroup
 from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.planning.options import pool_name, terms_of
-from gpuplan.studies.planning.priced import paid_by
+from gpuplan.studies.planning.priced import paid_by, priced
 from gpuplan.studies.sizing.prefix import prefix_sensitivity
 from gpuplan.units import HOUR, HOURS_PER_MONTH, KWH, YEAR
 
@@ -131,6 +131,34 @@ def token_services(
             usd_per_month=usd,
             extra_usd_per_month=usd - chosen_usd,
             remark=f"{demand.workload}: at its mean load, without servers of your own",
+        )
+
+
+def other_purchase(choice: Choice) -> Iterator[Alternative]:
+    """Rented where the plan buys, bought where it rents: at most what that costs.
+
+    Fleets are those that were sized at the prices of both: alone, another may be cheaper.
+    """
+    problem = choice.table.problem
+    bought = {terms.name for terms in problem.terms if terms.purchase == "owned"}
+    held = {each.terms for each in choice.selection.held}
+    is_bought = bool(held & bought)
+    others = tuple(terms for terms in problem.terms if (terms.name in bought) != is_bought)
+    if choice.is_jobs or not bought or not others or "existing" in held:
+        return
+    pools = {terms.pool for terms in others}
+    options = [option for option in problem.options if option.pool in pools]
+    if {option.workload for option in options} != {x.workload for x in problem.options}:
+        return
+    asked = choice.table._replace(problem=replace(problem, terms=others))
+    found = priced(choice._replace(table=asked), *options)
+    if found is not None:
+        yield Alternative(
+            kind="rented instead" if is_bought else "bought instead",
+            fleet=", ".join(option.name for option in found.selection.chosen),
+            usd_per_month=found.usd_per_month,
+            extra_usd_per_month=found.usd_per_month - choice.usd_per_month,
+            remark="at most this, on what was sized here; policy.purchases plans it alone",
         )
 
 

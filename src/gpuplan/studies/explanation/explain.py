@@ -20,6 +20,7 @@ from gpuplan.studies.day_replay.replay import latency_curves
 from gpuplan.studies.explanation.alternatives import (
     limit_reasons,
     mixed_fleet,
+    other_purchase,
     prefix_reasons,
     shown_offers,
     spot_prices,
@@ -343,6 +344,7 @@ def _other_ways(
     for group in services:
         for option in group.choice.selection.chosen:
             yield from shown_offers(inputs.market, group, option)
+        yield from other_purchase(group.choice)
         yield from trade_offs(group.choice)
     for each in fleets:
         yield from token_services(inputs.scenario, each.demand, chosen_usd=each.chosen_usd)

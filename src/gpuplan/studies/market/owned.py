@@ -133,14 +133,14 @@ def bought_nodes(
 def _for_sale(
     scenario: Scenario, catalog: Catalog
 ) -> Iterator[tuple[Accelerator, HardwarePrice | None]]:
-    """Accelerators at the user's price; street prices where all must be bought."""
+    """Accelerators at the user's price; at street prices where none is given."""
     given = {
         find_accelerator(price.accelerator, catalog).accelerator.id: price
         for price in scenario.prices.hardware
     }
     for name, price in given.items():
         yield catalog.accelerators[name], price
-    if given or scenario.policy.purchases != ("owned",):
+    if given or any(offer.purchase == "owned" for offer in scenario.prices.offers):
         return
     (allowed, forbidden), _ = allowed_ids(scenario.policy, catalog)
     for accelerator in catalog.accelerators.values():

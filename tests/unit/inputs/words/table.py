@@ -755,4 +755,8 @@ SENTENCES += [
         "generate 200 videos a day with Wan2.1-14B",
         {W + "model": "Wan-AI/Wan2.1-T2V-14B", W + "batch.docs_per_day": 200},
     ),
+    (
+        "Qwen3-32B, 2 req/s for 6 months, is it cheaper to buy or rent",
+        {W + "demand.requests_per_s": 2, "budget.horizon_months": 6},
+    ),
 ]
