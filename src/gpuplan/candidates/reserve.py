@@ -13,6 +13,19 @@ from gpuplan.domain.scenario.terms import FailureDomain, Resilience
 
 NODES_PER_RACK = 4  # Assumption: four 8-accelerator nodes of 10 kW fill a 40 kW rack
 N_ZONES = 2  # Assumption: of which either must carry all
+# What is taken of a part that may fail: what, how much, and why.
+TAKEN = {
+    "rack": (
+        "nodes in a rack that fails",
+        str(NODES_PER_RACK),
+        "four nodes of eight accelerators, 10 kW each, fill a rack of 40 kW",
+    ),
+    "zone": (
+        "zones that the fleet is spread over",
+        str(N_ZONES),
+        "the fewest that survive the loss of one: either must carry all",
+    ),
+}
 
 
 def reserve_for(
@@ -35,25 +48,9 @@ def reserve_for(
 
 def reserve_notes(resilience: Resilience) -> tuple[Assumption, ...]:
     """What the size of the part that may fail was taken to be, where nobody says."""
-    if resilience.survive == "rack":
-        return (
-            assume(
-                "nodes in a rack that fails",
-                str(NODES_PER_RACK),
-                "four nodes of eight accelerators, 10 kW each, fill a rack of 40 kW",
-                "policy.survive",
-            ),
-        )
-    if resilience.survive == "zone":
-        return (
-            assume(
-                "zones that the fleet is spread over",
-                str(N_ZONES),
-                "the fewest that survive the loss of one: either must carry all",
-                "policy.survive",
-            ),
-        )
-    return ()
+    if resilience.survive not in TAKEN:
+        return ()
+    return (assume(*TAKEN[resilience.survive], "policy.survive"),)
 
 
 def _replicas_lost(

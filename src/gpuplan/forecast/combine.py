@@ -133,11 +133,6 @@ def _weights(past: Past) -> Floats:
     return np.asarray(weights / max(float(weights.sum()), 1e-12))
 
 
-def table_of(values: Floats, season: Season, horizon: int) -> Floats:
-    """What the experts say at every origin."""
-    return expert_table(values, season, horizon)
-
-
 def expert_table(values: Floats, season: Season, horizon: int) -> Floats:
     """[origin, step ahead, expert]; row 0 of the steps is not used. NaN: not enough past.
 

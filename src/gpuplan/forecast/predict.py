@@ -11,7 +11,7 @@ import numpy as np
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.telemetry.forecast import BacktestRow, DemandForecast, DemandSeries
 from gpuplan.errors import InputError, one
-from gpuplan.forecast.combine import Combined, Season, combined, table_of
+from gpuplan.forecast.combine import Combined, Season, combined, expert_table
 from gpuplan.units import DAY
 
 POWER = 30.0  # with which a smaller error is preferred
@@ -41,7 +41,7 @@ def forecast(series: DemandSeries, horizon_s: float) -> DemandForecast:
     at_s = series.begin_s + series.step_s * (len(values) + np.arange(horizon))
     if len(values) < LEAST_DAYS * season.day:
         return _too_short(series, values, season=season, at_s=floats(at_s))
-    table = table_of(values, season, horizon)
+    table = expert_table(values, season, horizon)
     memo: Memo = {}
     rows, held = backtest(values, season, horizon, table=table, memo=memo)
     now = len(values) - 1
@@ -76,7 +76,7 @@ def backtest(
 ) -> tuple[tuple[BacktestRow, ...], float | None]:
     """Errors from past origins, a day apart, and the share of values inside the range."""
     said_before: Memo = {} if memo is None else memo
-    known = table_of(values, season, horizon) if table is None else table
+    known = expert_table(values, season, horizon) if table is None else table
     last = len(values) - horizon - 1
     first = LEAST_DAYS * season.day
     origins = list(range(last, first - 1, -season.day))[:N_ORIGINS]

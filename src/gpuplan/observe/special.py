@@ -1,7 +1,7 @@
 """Tables that are not one row for each instant: long ones, single values, distributions, jobs."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from gpuplan.domain.telemetry.observation import Allocation, Subject
 from gpuplan.observe.clock import seconds
@@ -48,16 +48,23 @@ def take_long(collector: Collector, rows: Iterable[Row]) -> None:
 
 
 def _long_samples(collector: Collector, rows: Iterable[Row]) -> Iterable[Sample]:
-    for number, row in enumerate(rows, start=2):
-        at_s = seconds(str(row.get("timestamp") or ""), collector)
-        value = _float(row.get("value"))
-        if at_s is None or value is None:
-            collector.quirk("a torn or empty row", f"line {number}", "left out")
-            continue
+    for row, at_s, value in _timed(collector, rows, "timestamp"):
         labels = {key: str(cell) for key, cell in row.items() if cell and key != "labels_raw"}
         labels.setdefault("UUID", labels.get("uuid", ""))
         labels.setdefault("gpu", labels.get("gpu_id", ""))
         yield Sample(str(row["metric_name"]), labels, value, at_s)
+
+
+def _timed(
+    collector: Collector, rows: Iterable[Row], time: str
+) -> Iterator[tuple[Row, float, float]]:
+    """Rows with their second and value; torn ones are counted and left out."""
+    for number, row in enumerate(rows, start=2):
+        at_s, value = seconds(str(row.get(time) or ""), collector), _float(row.get("value"))
+        if at_s is None or value is None:
+            collector.quirk("a torn or empty row", f"line {number}", "left out")
+        else:
+            yield row, at_s, value
 
 
 def file_word(name: str) -> Word | None:
@@ -68,12 +75,7 @@ def file_word(name: str) -> Word | None:
 def take_values(collector: Collector, word: Word, rows: Iterable[Row]) -> None:
     """Rows of one metric: a time, a value, and a pod; no pod means the whole service."""
     n_whole = 0
-    for number, row in enumerate(rows, start=2):
-        at_s = seconds(str(row.get("timestamp_anon") or ""), collector)
-        value = _float(row.get("value"))
-        if at_s is None or value is None:
-            collector.quirk("a torn or empty row", f"line {number}", "left out")
-            continue
+    for row, at_s, value in _timed(collector, rows, "timestamp_anon"):
         pod = str(row.get("container_ip") or "")
         n_whole += not pod
         about = Subject(job=pod, service=str(row.get("request_type") or ""))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpuplan.diagnose.fleet import diagnose_fleet
-from gpuplan.domain.columns import floats, ints
+from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.diagnosis import BandEdges
 from gpuplan.domain.telemetry.digest import DeviceDigests, FleetDigest
 
@@ -35,7 +35,6 @@ def digest() -> FleetDigest:
     return FleetDigest(
         source="fleet", devices=devices, percent_s=floats(percent_s), at_s=floats([0.0, 3600.0]),
         hour_mean_frac=floats([0.4, 0.5]), hour_peak_frac=floats([0.5, 0.97]), n_rows=10,
-        n_missing=ints([0] * 5),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.forecast import DemandSeries, OrderTerms
 from gpuplan.errors import InputError
-from gpuplan.forecast.combine import Season, combined, table_of
+from gpuplan.forecast.combine import Season, combined, expert_table
 from gpuplan.forecast.orders import advice, seconds_until, trend_of, weekly_peaks
 from gpuplan.forecast.predict import backtest, forecast, season_of, trusted
 
@@ -58,7 +58,7 @@ def test_the_future_is_not_seen(seed):
     changed[origin + 1 :] = random.gamma(2.0, 1000.0, len(values) - origin - 1)
     for way in (combined, lambda *given, **named: trusted(*given, **named, memo={})):
         first, second = (
-            way(table_of(v, HOURS, 24), v, origin, season=HOURS, horizon=24)
+            way(expert_table(v, HOURS, 24), v, origin, season=HOURS, horizon=24)
             for v in (values, changed)
         )
         assert first.middle == pytest.approx(second.middle)
@@ -100,7 +100,7 @@ def test_a_baseline_that_was_right_all_week_is_followed():
     wild = random.uniform(10.0, 90.0, 24 * 10)
     calm = np.full(24 * 9, 50.0) + np.repeat(random.normal(0.0, 8.0, 9), 24)
     values = np.concatenate([wild, calm])
-    table, origin = table_of(values, HOURS, 24), len(values) - 1
+    table, origin = expert_table(values, HOURS, 24), len(values) - 1
     plain = combined(table, values, origin, season=HOURS, horizon=24)
     lean = trusted(table, values, origin, season=HOURS, horizon=24, memo={})
     last = values[origin]
@@ -110,7 +110,7 @@ def test_a_baseline_that_was_right_all_week_is_followed():
 def test_a_sparse_past_is_left_to_the_combination():
     values = np.zeros(24 * 12)
     values[::7] = 30.0
-    table, origin = table_of(values, HOURS, 24), len(values) - 1
+    table, origin = expert_table(values, HOURS, 24), len(values) - 1
     plain = combined(table, values, origin, season=HOURS, horizon=24)
     lean = trusted(table, values, origin, season=HOURS, horizon=24, memo={})
     assert lean.middle == pytest.approx(plain.middle)

@@ -227,12 +227,17 @@ def _groups(devices: Sequence[DeviceView]) -> dict[str, list[DeviceView]]:
     return groups
 
 
+def _compared(
+    group: Sequence[DeviceView], metric: str
+) -> tuple[list[tuple[float, DeviceView]], float]:
+    """What each device shows, and the group's median; none of fewer than four."""
+    values = [(device.get(metric), device) for device in group]
+    known = [(value, device) for value, device in values if value is not None]
+    return (known, float(np.median([v for v, _ in known]))) if len(known) >= 4 else ([], 0.0)
+
+
 def _slow_clock(node: str, group: Sequence[DeviceView]) -> list[Finding]:
-    clocks = [(device.get("sm_clock_hz"), device) for device in group]
-    known = [(clock, device) for clock, device in clocks if clock is not None]
-    if len(known) < 4:
-        return []
-    middle = float(np.median([clock for clock, _ in known]))
+    known, middle = _compared(group, "sm_clock_hz")
     slow = [device for clock, device in known if clock < 0.88 * middle]
     if not slow or len(slow) > len(known) // 4:
         return []
@@ -247,11 +252,7 @@ def _slow_clock(node: str, group: Sequence[DeviceView]) -> list[Finding]:
 
 
 def _works_longer(group: Sequence[DeviceView]) -> list[Finding]:
-    values = [(device.get("tensor_active_frac"), device) for device in group]
-    known = [(value, device) for value, device in values if value is not None]
-    if len(known) < 4:
-        return []
-    middle = float(np.median([value for value, _ in known]))
+    known, middle = _compared(group, "tensor_active_frac")
     late = [device for value, device in known if middle > 0.02 and value > 1.35 * middle]
     if len(late) != 1:
         return []

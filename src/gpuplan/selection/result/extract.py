@@ -1,6 +1,7 @@
 """Values of the columns in, a choice in nouns out: counts made whole, the bill recomputed."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.plan.selection import (
     FleetOption,
     NodesHeld,
+    NodeTerms,
     Order,
     Proof,
     Selection,
@@ -85,12 +87,14 @@ def _committed(tab: Tables, orders: Sequence[Order]) -> list[NodesHeld]:
             where = slice(None) if order.scenario is None else order.scenario
             nodes[where, first:last] += order.n_nodes
         if mine:
-            held.append(
-                NodesHeld(
-                    terms=terms.name, pool=terms.pool, purchase=terms.purchase, n_nodes=ints(nodes)
-                )
-            )
+            held.append(_held(terms, nodes))
     return held
+
+
+def _held(terms: NodeTerms, nodes: Any) -> NodesHeld:
+    return NodesHeld(
+        terms=terms.name, pool=terms.pool, purchase=terms.purchase, n_nodes=ints(nodes)
+    )
 
 
 def _flexible(tab: Tables, lay: Layout, values: Floats) -> list[NodesHeld]:
@@ -99,15 +103,7 @@ def _flexible(tab: Tables, lay: Layout, values: Floats) -> list[NodesHeld]:
         for row, m in enumerate(terms.index):
             nodes = np.rint(values[columns[row]])
             if nodes.any():
-                given = problem.terms[m]
-                held.append(
-                    NodesHeld(
-                        terms=given.name,
-                        pool=given.pool,
-                        purchase=given.purchase,
-                        n_nodes=ints(nodes),
-                    )
-                )
+                held.append(_held(problem.terms[m], nodes))
     for row, a in enumerate(lay.existing_pool):
         nodes = np.rint(values[lay.existing[row]])
         if nodes.any():
