@@ -150,7 +150,8 @@ def _nearest_of(text: str, name: Name) -> list[Entry]:
     """Entries that a name can mean and that have the least beside it, the best first."""
     published = _published(text)
     for spelling in (name, *other_spellings(name), *_respelled(name)):
-        found = published or _meanings(spelling, text) or _of_size(spelling, text)
+        found = published or _meanings(spelling, text)
+        found = found or (_of_size(spelling, text) if name.sizes else [])  # phi-7 is no size
         if found:
             kept = _as_typed(text, _of_owner(name, _of_precision(name, found)))
             return sorted(kept, key=lambda entry: _rank(text, name, entry))

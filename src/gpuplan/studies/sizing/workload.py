@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import cache
 
 from gpuplan.candidates.reserve import reserve_notes
-from gpuplan.domain.plan.sizing import PriceOf, Sizing
+from gpuplan.domain.plan.sizing import PriceOf, Sized, Sizing
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Generic, Training, Workload
 from gpuplan.stages import begin
@@ -21,6 +21,26 @@ def size_workload(workload: Workload, scenario: Scenario, context: SizingContext
     if context.read_trace is not None:
         context = replace(context, read_trace=cache(context.read_trace))  # read once, used twice
     task = task_of(workload, scenario, context)
+    found = _sizes(task, scenario)
+    owned = {nodes.accelerator for nodes in scenario.owned}
+    told = (_told_of_age(task, each, owned) for each in found.sized)
+    return replace(found, sized=tuple(told))
+
+
+def _told_of_age(task: SizingTask, sized: Sized, owned: set[str]) -> Sized:
+    """The fleet with a word on boards that are out of sale and soon out of toolkits."""
+    accelerator = sized.candidate.accelerator
+    stated = task.catalog.fact(accelerator, "status")
+    if stated is None or stated.value != "legacy" or str(accelerator) in owned:
+        return sized
+    name = task.catalog.accelerators[accelerator].name
+    why = f": {stated.note}" if stated.note else ""
+    remark = f"{name} is a legacy board{why}; ask how long it is rented and supported"
+    return replace(sized, remarks=(remark, *sized.remarks))
+
+
+def _sizes(task: SizingTask, scenario: Scenario) -> Sizing:
+    workload = task.workload
     if isinstance(workload.work, Training) and _is_of_images(task):
         from gpuplan.studies.sizing.training.images import image_training_sizes
 

@@ -171,3 +171,9 @@ def test_a_larger_bundle_within_the_same_limit_never_takes_fewer_boards():
         for n in (1, 10, 60)
     ]
     assert counts == sorted(counts)
+
+
+def test_a_legacy_board_is_told():
+    load = {"requests_per_s": 20}
+    assert any("legacy board" in each for each in sized("bge-m3", ["t4"], demand=load).remarks)
+    assert not any("legacy" in each for each in sized("bge-m3", ["l4"], demand=load).remarks)
