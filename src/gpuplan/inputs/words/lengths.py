@@ -85,7 +85,7 @@ LENGTHS = (
         "request.output_tokens",
     ),
     states(rf"{{n}}[\s-]*tok(?:en)?s?[\s-]*{_LONG_IN}\b", "request.input_tokens"),
-    states(rf"{{n}}{TOK}\s*out\b(?!\s+of)", "request.output_tokens"),
+    states(rf"{{n}}{TOK}\s*out(?:put)?\b(?!\s+(?:of|tok))", "request.output_tokens"),
     states(rf"\b{_LONG_OUT}{TOK}{_IS}{{n}}{_END}", "request.output_tokens"),
     states(rf"\b{_LONG_IN}{TOK}{_IS}{{n}}{_END}", "request.input_tokens"),
     states(rf"{{n}}\s*tok(?:en)?s?\s*{OF_ONE}", "request.input_tokens"),

@@ -1,5 +1,7 @@
 """Facts of a description → the shape, load and targets of a service's requests."""
 
+from math import ceil
+
 from gpuplan.inputs.documents.document import KeyPath
 from gpuplan.inputs.words.batches import REQUESTS_PER_S, piece_of, pieces_of
 from gpuplan.inputs.words.draft import Draft
@@ -17,6 +19,7 @@ LOADS = (
 TOKENS_PER_AUDIO_S = 3.3  # 150 words a minute, 1.3 tokens a word
 VIDEO_FPS = 16  # of generated clips [Wan2.1]
 DAY_HOURS = (8, 20)
+TOKEN_PX = 28  # of an image, along one side: patches of 14 px, two by two (Qwen-VL)
 CPU_PATIENCE = 3.0  # 150 ms a token: some 300 words a minute
 QUIET_FRAC = 0.1  # of the peak, outside the hours that are named
 
@@ -34,10 +37,7 @@ def put_request(draft: Draft, at: KeyPath, use: str, why: str, most: int | None 
         passages_of_queries(draft)
         put_passages(draft, at)
     move_keys(draft, at, ("request.",))
-    if draft.has((*shape, "lora_adapters")):
-        rank_why = "usual of adapters that are served; memory and reads grow with it"
-        draft.assume((*shape, "lora_rank"), 16, "LoRA rank", rank_why)
-    n_input = usual.input_tokens
+    n_input, why = _prompt(draft, at, use, why)
     if most is not None and n_input + usual.output_tokens > most:
         n_input, why = most - usual.output_tokens, f"as much as a context of {most:,} tokens leaves"
     draft.assume((*shape, "input_tokens"), n_input, "prompt length (tokens)", why)
@@ -52,6 +52,19 @@ def put_request(draft: Draft, at: KeyPath, use: str, why: str, most: int | None 
     if usual.prefix_hit_frac:
         hit = usual.prefix_hit_frac
         draft.assume((*shape, "prefix_hit_frac"), hit, "prefix cache hit rate", why)
+
+
+def _prompt(draft: Draft, at: KeyPath, use: str, why: str) -> tuple[int, str]:
+    """The usual prompt, or that of an image of this size; adapters have a rank."""
+    seen = draft.tree["workloads"][at[1]].get("request", {})
+    if "lora_adapters" in seen:
+        rank_why = "usual of adapters that are served; memory and reads grow with it"
+        draft.assume((*at, "request", "lora_rank"), 16, "LoRA rank", rank_why)
+    if use not in ("captioning", "ocr") or "image_width_px" not in seen:
+        return USES[use].input_tokens, why
+    across, down = (ceil(seen[f"image_{side}_px"] / TOKEN_PX) for side in ("width", "height"))
+    why = f"an image is a token for every {TOKEN_PX} x {TOKEN_PX} px, and 100 of text"
+    return across * down + 100, why
 
 
 def put_demand(draft: Draft, at: KeyPath) -> None:

@@ -760,3 +760,10 @@ SENTENCES += [
         {W + "demand.requests_per_s": 2, "budget.horizon_months": 6},
     ),
 ]
+SERVICE += [("1k output", "request.output_tokens", 1000)]
+SENTENCES += [
+    (
+        "Qwen2.5-VL-7B captions at 12 requests per second of 1024x1024 images",
+        {W + "request.input_tokens": 37 * 37 + 100},
+    ),
+]
