@@ -5,15 +5,14 @@ Never a network call. Ambiguity is told; a precision in the name is kept as the 
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache, lru_cache
 from importlib.resources import files
-from pathlib import Path
 from typing import NamedTuple
 
 from gpuplan.catalog.architectures.read import read_model
+from gpuplan.catalog.config_files import config_path, from_file, refused
 from gpuplan.catalog.contexts import with_context
 from gpuplan.catalog.model_names import (
     NEUTRAL,
@@ -33,7 +32,6 @@ from gpuplan.domain.model.layers import Experts
 from gpuplan.domain.model.network import Checkpoint, Model, Part
 from gpuplan.domain.model.precision import FORMATS, NumberFormat
 from gpuplan.domain.provenance import Assumption
-from gpuplan.errors import InputError, Problem
 
 MAX_NAME = 300
 SAME_LAYERS = "all that match have the same layers"
@@ -43,8 +41,6 @@ ROUNDED_SIZE = 0.06  # 14b for 14.7 billion parameters
 N_SHOWN = 3
 MIN_TYPED = 4  # letters of a word that may be mistyped
 TUNED = {"instruct", "chat", "it"}  # what people serve
-MAX_CONFIG_BYTES = 32_000_000
-PLACES = ("config.json", "transformer/config.json", "unet/config.json")
 LINEAR: tuple[Part, ...] = ("attention", "feed_forward", "experts", "shared_experts")
 
 
@@ -60,13 +56,13 @@ def find_model(text: str) -> Model:
     """The model that this id, name or path means."""
     wanted = spelled_out(text.strip())
     if not wanted or len(wanted) > MAX_NAME or not wanted.isprintable():
-        raise _error(wanted[:40], "is no name of a model", "give an id, a name or a config.json")
+        raise refused(wanted[:40], "is no name of a model", "give an id, a name or a config.json")
     exact = _by_id().get(wanted.lower())
     if exact is not None:
         return _with_precision(_read(exact), exact.name.precision)
-    path = _config_path(wanted)
+    path = config_path(wanted)
     if path is not None:
-        return _from_file(path)
+        return from_file(path)
     return _by_name(wanted)
 
 
@@ -78,7 +74,7 @@ def is_model_name(text: str) -> bool:
 def may_be_model(text: str) -> bool:
     """Whether a text means some model or file; cheaper than the refusal that names the nearest."""
     wanted = text.strip()
-    is_known = wanted.lower() in _by_id() or _config_path(wanted) is not None
+    is_known = wanted.lower() in _by_id() or config_path(wanted) is not None
     return is_known or meant_by(wanted) is not None or bool(_nearest_of(wanted, take_apart(wanted)))
 
 
@@ -108,13 +104,13 @@ def _by_name(text: str) -> Model:
         return _told(text, name, _read(_by_id()[meant.id.lower()]), meant=meant)
     found = _nearest_of(text, name)
     if not found:
-        raise _error(text, "is not in the catalog", _nearest(name))
+        raise refused(text, "is not in the catalog", _nearest(name))
     models = [_read(entry) for entry in found]
     if not all(_is_alike(model, models[0]) for model in models):
         shown = list(dict.fromkeys(without_part(model.name) for model in models))
         more = f" and {len(shown) - N_SHOWN} more" if len(shown) > N_SHOWN else ""
         fix = f"say which: {', '.join(shown[:N_SHOWN])}{more}"
-        raise _error(text, "could be several models", fix)
+        raise refused(text, "could be several models", fix)
     return _told(text, name, models[0], meant=Meant(found[0].id, _why(name, found[0])))
 
 
@@ -363,48 +359,3 @@ def _read(entry: Entry) -> Model:
     why = "entered from general knowledge and checked by its parameter count only"
     note = _assumption("figures", "recalled", why, change="the path of its config.json")
     return replace(model, assumptions=(*model.assumptions, note))
-
-
-def _config_path(text: str) -> Path | None:
-    try:
-        path = Path(text).expanduser()
-    except RuntimeError:  # a home that nobody has
-        return None
-    try:
-        if path.is_file():
-            return path
-        if path.is_dir():
-            found = next((path / p for p in PLACES if (path / p).is_file()), None)
-            if found is None:
-                raise _error(text, "holds no config.json", f"put one there: {', '.join(PLACES)}")
-            return found
-    except OSError as error:
-        raise _error(text, f"cannot be read ({error.strerror})", "check the path") from error
-    if path.suffix == ".json":
-        raise _error(text, "no such file", "check the path")
-    return None
-
-
-def _from_file(path: Path) -> Model:
-    name = path.parent.name if path.name == "config.json" else path.stem
-    if path.parent.name in ("transformer", "unet"):
-        name = path.parent.parent.name
-    return read_model(_config(path), name=name or str(path), source=str(path))
-
-
-def _config(path: Path) -> Mapping[str, object]:
-    try:
-        if path.stat().st_size > MAX_CONFIG_BYTES:
-            raise _error(str(path), "is larger than any configuration", "give a config.json")
-        config = json.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise _error(str(path), "cannot be read as text", "check the file") from error
-    except (ValueError, RecursionError) as error:
-        raise _error(str(path), "is not JSON", "give a config.json") from error
-    if not isinstance(config, dict):
-        raise _error(str(path), "holds no object", "give a config.json")
-    return config
-
-
-def _error(where: str, what: str, fix: str) -> InputError:
-    return InputError("model", [Problem(where or "model", what, fix)])

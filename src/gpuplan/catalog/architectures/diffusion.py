@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gpuplan.catalog.architectures.blocks import Block, attention_of, layers_of
 from gpuplan.catalog.architectures.shape import Fields
-from gpuplan.domain.model.layers import FeedForward, LayerGroup
+from gpuplan.domain.model.layers import Attention, FeedForward, LayerGroup
 from gpuplan.domain.model.network import LayerStack
 from gpuplan.domain.noun import dataclass
 
@@ -114,13 +114,8 @@ def _joint(f: Fields, class_name: str) -> tuple[LayerStack, ...]:
         is_gated=traits.is_gated,
         bias=traits.bias,
     )
-    n_twice = len(f.wholes("dual_attention_layers"))
-    once = layers_of(block, n_joint)
-    groups = [replace(once, n_layers=n_joint - n_twice)]
-    beside = [once, *_signals(hidden, traits, n_joint, n_single)]
-    if n_twice:  # these layers of SD3.5 attend a second time, with three signals more
-        groups.append(replace(once, n_layers=n_twice, cross=attention_of(block)))
-        beside.append(_modulation(hidden, n_twice, 3))
+    groups, more = _attending_twice(layers_of(block, n_joint), f, hidden)
+    beside = [layers_of(block, n_joint), *_signals(hidden, traits, n_joint, n_single), *more]
     if n_single:
         groups.append(_single(block, n_single))
     image = LayerStack(
@@ -133,6 +128,18 @@ def _joint(f: Fields, class_name: str) -> tuple[LayerStack, ...]:
         n_other_params=_conditions(f, hidden) - _last_text(class_name, hidden),
     )
     return image, side
+
+
+def _attending_twice(
+    once: LayerGroup, f: Fields, hidden: int
+) -> tuple[list[LayerGroup], list[LayerGroup]]:
+    """The joint layers, those of SD3.5 that attend a second time apart; signals more of those."""
+    n_twice = len(f.wholes("dual_attention_layers"))
+    if not n_twice or not isinstance(once.mixer, Attention):
+        return [once], []
+    apart = replace(once, n_layers=n_twice, cross=once.mixer)
+    rest = replace(once, n_layers=once.n_layers - n_twice)
+    return [rest, apart], [_modulation(hidden, n_twice, 3)]
 
 
 def _signals(hidden: int, traits: Joint, n_joint: int, n_single: int) -> list[LayerGroup]:

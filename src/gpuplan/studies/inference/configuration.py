@@ -53,6 +53,15 @@ NEEDS = {
 }
 
 
+def _of_text(model: Model, on: str) -> Model:
+    """The model; InputError where it is a network that another verb predicts."""
+    if model.kind == "encoder" or any(stack.role == "text" for stack in model.stacks):
+        return model
+    fix = f"gpuplan predict-network {model.name} --on {on}"
+    what = f"is a {model.kind} network: it writes no text"
+    raise one(InputError, "predict", model.name, what, fix)
+
+
 def predict(
     model: str,
     on: str,
@@ -66,12 +75,7 @@ def predict(
     refitted = _refitted(calibration) if calibration else None
     catalog = with_overlays(read_catalog(), overlays)
     choice = find_accelerator(on, catalog)
-    named = model_named(model, store)
-    if named.kind != "encoder" and all(stack.role != "text" for stack in named.stacks):
-        fix = f"gpuplan predict-network {model} --on {on}"
-        raise one(
-            InputError, "predict", model, f"is a {named.kind} network: it writes no text", fix
-        )
+    named = _of_text(model_named(model, store), on)
     setup, assumed = setup_of(named, choice, request or PredictRequest())
     served = predict_inference(setup, calibration=refitted)
     context = max(1, int(setup.load.input_tokens + setup.load.output_tokens))
