@@ -15,7 +15,7 @@ from gpuplan.domain.calibration.constants import InferenceCalibration
 from gpuplan.domain.hardware.catalog import AcceleratorChoice, Catalog
 from gpuplan.domain.inference.performance import ServingLoad, ServingSetup
 from gpuplan.domain.inference.serving import EngineSettings, LoraUse, ServingLayout
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.requests.requests import (
     LoadRequest,
     PredictRequest,
@@ -334,8 +334,7 @@ def _alike(limits: EngineLimits, requests: Requests) -> list[Assumption]:
     if limits.scheduling != "priority" or not is_alike:
         return []
     why = "no request of this load is more urgent than another"
-    value, change = "first come, first served", "--priorities"
-    return [Assumption(what="priority", value=value, why=why, change=change)]
+    return [assume("priority", "first come, first served", why, "--priorities")]
 
 
 def _assumed_policies(
@@ -346,8 +345,7 @@ def _assumed_policies(
         why = f"{setup.engine.name} keeps text of prompts and responses by default"
         if setup.engine.name == SGLANG:
             why = "SGLang's radix tree is on by default"
-        change = "--no-prefix-caching"
-        found.append(Assumption(what="prefix caching", value="on", why=why, change=change))
+        found.append(assume("prefix caching", "on", why, "--no-prefix-caching"))
     if limits.drafts is not None:
         found.append(_drafting(limits))
     found += assumed_admission(setup, limits.admission, _scheduler(asked))
@@ -360,17 +358,17 @@ def _assumed_policies(
         value = "prompts padded to the longest, all run until the longest answer is written"
         why = "batches that nobody joins or leaves [Yu2022]"
         change = "--batching continuous"
-        found.append(Assumption(what="fixed batches", value=value, why=why, change=change))
+        found.append(assume("fixed batches", value, why, change))
     if n_parts > 1:
         value = f"{n_parts} engines a replica, each with its share of sequences and cache"
         why = (
             "data-parallel ranks step together; stages of drafting engines and of SGLang are apart"
         )
-        found.append(Assumption(what="layout", value=value, why=why, change=""))
+        found.append(assume("layout", value, why, ""))
     if setup.n_stages > 1:
         value = f"{setup.n_stages} batches on the way, one scheduler; each stage takes its share"
         why = "vLLM's queue of batches, without async scheduling"
-        found.append(Assumption(what="pipeline stages", value=value, why=why, change="--pp"))
+        found.append(assume("pipeline stages", value, why, "--pp"))
     return found
 
 
@@ -380,7 +378,7 @@ def _drafting(limits: EngineLimits) -> Assumption:
     if limits.draws_acceptance:
         value, why = "drawn for each step", "the sequences of a batch share the draw"
         change = "--mean-acceptance"
-    return Assumption(what="accepted drafts", value=value, why=why, change=change)
+    return assume("accepted drafts", value, why, change)
 
 
 def _assumed(limits: EngineLimits, asked: SimulateRequest) -> list[Assumption]:
@@ -394,13 +392,13 @@ def _assumed(limits: EngineLimits, asked: SimulateRequest) -> list[Assumption]:
         )
         why = "the engine's defaults on this device, and the cache that its memory leaves"
         change = "--max-num-seqs, --max-num-batched-tokens, --kv-blocks"
-        found.append(Assumption(what="scheduler", value=value, why=why, change=change))
+        found.append(assume("scheduler", value, why, change))
     value, change = f"{limits.start_s * 1e3:.0f} ms", ""
     why = "network, tokenizer and answer outside the engine, from served measurements"
     if has_own_steps(asked):
         why, change = "step times are given: the engine alone is simulated", "leave out --step-time"
         found += _beyond(scheduler, limits)
-    return [*found, Assumption(what="start of a request", value=value, why=why, change=change)]
+    return [*found, assume("start of a request", value, why, change)]
 
 
 def _beyond(scheduler: EngineRequest, limits: EngineLimits) -> list[Assumption]:
@@ -415,7 +413,7 @@ def _beyond(scheduler: EngineRequest, limits: EngineLimits) -> list[Assumption]:
     value = f"rows end at {known:,.0f} tokens, iterations at {limits.max_batch_tokens:,}"
     why = "beyond them a token takes what it does on average in the table"
     change = "--step-table, --max-num-batched-tokens"
-    return [Assumption(what="step times", value=value, why=why, change=change)]
+    return [assume("step times", value, why, change)]
 
 
 def _scheduler(asked: SimulateRequest) -> EngineRequest:
