@@ -41,6 +41,7 @@ KINDS = (
     "process",
 )  # first wins
 OF_DOCUMENTS = ("ocr", "summarization", "translation", "classification", "extraction")
+OF_VIDEO = ("wan", "video", "ltx", "mochi")  # parts of the names of models that make it
 SEEN = {"image": "captioning"}  # by a model that writes
 BY_MODEL = {
     "speech": "transcription",
@@ -248,7 +249,8 @@ def _use_of(model: NamedModel) -> str:
     if model.is_reranker:
         return "reranking"
     by_model = BY_MODEL[model.kind]
-    return "video" if by_model == "images" and "wan" in model.name.lower() else by_model
+    is_video = any(part in model.name.lower() for part in OF_VIDEO)
+    return "video" if by_model == "images" and is_video else by_model
 
 
 def _generic(draft: Draft) -> None:

@@ -50,6 +50,10 @@ def _size(phrase: Phrase) -> Facts:
 
 
 LENGTHS = (
+    Rule(
+        r"(?:(?<=videos )|(?<=clips )|(?<=calls )|(?<=recordings ))of\s+{t}(?:\s+each)?",
+        lambda p: {"request.audio_s": p.seconds()},
+    ),
     Rule(rf"{{n}}[\s-]page\s+(?P<kept>{DOCS}\b)", _pages),
     Rule(rf"(?P<kept>{DOCS}\s+)(?:of|with)\s+{ABOUT}{{n}}\s+pages(?:\s+each)?\b", _pages),
     Rule(

@@ -166,7 +166,8 @@ def _models(text: str, lexicon: Lexicon) -> Iterator[tuple[int, int, NamedModel]
 def _model(text: str, start: int, end: int, lexicon: Lexicon) -> NamedModel | None:
     name = text[start:end]
     parts = name.split()
-    if len(parts) > 1 and any(_APART.fullmatch(part) for part in parts):
+    is_article = parts[0].lower() in ("a", "an", "the")
+    if len(parts) > 1 and (is_article or any(_APART.fullmatch(part) for part in parts)):
         return None
     if _SIZE.fullmatch(name) and _NO_SIZE_AFTER.match(text, end):
         return None  # 50B tokens

@@ -766,4 +766,9 @@ SENTENCES += [
         "Qwen2.5-VL-7B captions at 12 requests per second of 1024x1024 images",
         {W + "request.input_tokens": 37 * 37 + 100},
     ),
+    ("serve a 7B model to 1M users", {W + "model": "Qwen/Qwen2.5-7B-Instruct"}),
+    (
+        "generate 10,000 videos of 10 seconds per month with HunyuanVideo",
+        {W + "request.frames": 160, W + "batch.docs_per_day": 10_000 * 12 / 365},
+    ),
 ]
