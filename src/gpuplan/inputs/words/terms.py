@@ -81,6 +81,7 @@ def _formats(phrase: Phrase) -> Facts:
     return {"precision": phrase.get("format").replace("-bit", "bit")}
 
 
+_BOXES = r"(?:nodes?|servers?|machines?|boxes)\b"
 _OWN = (
     r"(?:(?:we|i|they|company|already|currently|do|which|that)\s+)*"
     r"(?:own(?:s|ed|ing)?|have|has|got|possess|existing|our(?:\s+own)?|already\s+have|(?<=we\s)(?:run|operate))\s+"
@@ -114,6 +115,8 @@ TERMS = (
         _limited_nodes,
     ),
     Rule(rf"{_OWN}{{n}}{_X}(?:dgx|hgx)[\s-]*{{card}}", _owned_servers),
+    Rule(rf"{_OWN}{{n}}{_X}{{card}}\s+{_BOXES}", _owned_servers),
+    Rule(rf"{{n}}{_X}(?:owned|existing|on-?prem(?:ises)?)\s+{{card}}\s+{_BOXES}", _owned_servers),
     Rule(
         rf"{_OWN}(?P<lot>{_LOT}(?:{_AND}{_LOT})*)(?:\s*(?:gpus?|cards?|accelerators?))?(?:\s+(?:already|today|now))?",
         _owned,

@@ -262,6 +262,14 @@ SENTENCES = [
     ("QLoRA Llama-3.3-70B on a single GPU, 10M tokens", {"policy.max_accelerators": 1}),
     ("we own two DGX H100; chat with Llama-3.1-70B at 5 requests/s", {"owned.0.nodes": 2}),
     (
+        "we own 2 H100 nodes; chat with Qwen3-8B at 5 requests/s",
+        {"owned.0.nodes": 2, "owned.0.accelerators_per_node": 8},
+    ),
+    (
+        "chat with Qwen3-8B at 5 requests/s on 3 existing A100 servers",
+        {"owned.0.nodes": 3, "owned.0.accelerators_per_node": 8},
+    ),
+    (
         "Llama-3.3-70B, 128k context, 1 request every 10 seconds",
         {W + "slo.tpot_p95_ms": 111.7, W + "slo.ttft_p95_ms": 33_500},
     ),
