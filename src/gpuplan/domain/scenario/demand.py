@@ -26,6 +26,17 @@ class TokenLengths:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MediaShape:
+    """Sound, images and clips of one request."""
+
+    audio_s: float | None = None  # of one request to a speech model
+    image_width_px: int | None = None
+    image_height_px: int | None = None
+    n_steps: int | None = None  # of denoising
+    n_frames: int | None = None  # of a clip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestShape:
     """What one request looks like to the engine."""
 
@@ -35,11 +46,7 @@ class RequestShape:
     n_turns: float  # requests of one conversation
     think_s: float | None = None  # pause of the user between turns
     max_tokens: int | None = None  # of the answer, as asked for; None: what it gets
-    audio_s: float | None = None  # of one request to a speech model
-    image_width_px: int | None = None
-    image_height_px: int | None = None
-    n_steps: int | None = None  # of denoising
-    n_frames: int | None = None  # of a clip
+    media: MediaShape = MediaShape()
     n_texts: int | None = None  # that one request to an encoder holds: passages to rerank
     n_adapters: int | None = None  # LoRA adapters, each asked for as often; None: none
     lora_rank: int | None = None

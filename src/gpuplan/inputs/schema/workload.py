@@ -121,13 +121,21 @@ class RequestSpec(Strict):
     think_time_s: NonNegative | None = optional(
         "Think time of the user between turns", to="think_s"
     )
-    audio_s: Positive | None = optional("Audio of one request, for speech models", example=30)
-    image_width_px: Count | None = optional(
-        "Width of an image or clip, for diffusion models", example=1024
+    audio_s: Positive | None = optional(
+        "Audio of one request, for speech models", to="media.audio_s", example=30
     )
-    image_height_px: Count | None = optional("Height of an image or clip", example=1024)
-    steps: Count | None = optional("Denoising steps of an image or clip", "steps", example=28)
-    frames: Count | None = optional("Frames of a clip, for video models", "frames", example=81)
+    image_width_px: Count | None = optional(
+        "Width of an image or clip, for diffusion models", to="media.image_width_px", example=1024
+    )
+    image_height_px: Count | None = optional(
+        "Height of an image or clip", to="media.image_height_px", example=1024
+    )
+    steps: Count | None = optional(
+        "Denoising steps of an image or clip", "steps", to="media.n_steps", example=28
+    )
+    frames: Count | None = optional(
+        "Frames of a clip, for video models", "frames", to="media.n_frames", example=81
+    )
     texts: Count | None = optional(
         "Texts of one request to an encoder, such as passages to rerank", "texts", example=50
     )

@@ -17,7 +17,7 @@ LOADS = (
     "concurrent_requests",
 )
 TOKENS_PER_AUDIO_S = 3.3  # 150 words a minute, 1.3 tokens a word
-VIDEO_FPS = 16  # of generated clips [Wan2.1]
+VIDEO_FPS = 16  # of generated clips: 81 frames are 5 s, as Wan makes them
 DAY_HOURS = (8, 20)
 TOKEN_PX = 28  # of an image, along one side: patches of 14 px, two by two (Qwen-VL)
 CPU_PATIENCE = 3.0  # 150 ms a token: some 300 words a minute

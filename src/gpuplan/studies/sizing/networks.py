@@ -18,7 +18,7 @@ from gpuplan.domain.plan.candidate import Candidate, Rejection
 from gpuplan.domain.plan.sizing import CarriedLoad, LimitMargin, Sized, Sizing
 from gpuplan.domain.provenance import Estimate, assume
 from gpuplan.domain.requests.requests import NetworkRequest
-from gpuplan.domain.scenario.demand import LatencyLimit, RequestShape
+from gpuplan.domain.scenario.demand import LatencyLimit, MediaShape
 from gpuplan.domain.scenario.workload import Generic, Serving, Training
 from gpuplan.domain.simulation.batching import BatchPolicy, BatchServers, BatchTable
 from gpuplan.domain.traffic.stream import requests_of
@@ -184,7 +184,7 @@ def network_request(task: SizingTask, batch: int) -> NetworkRequest:
     work = task.workload.work
     if isinstance(work, Training | Generic):
         return usual
-    shape: RequestShape = work.request
+    shape: MediaShape = work.request.media
     return replace(
         usual,
         n_steps=shape.n_steps or usual.n_steps,

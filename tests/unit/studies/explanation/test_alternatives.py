@@ -24,6 +24,7 @@ from gpuplan.domain.scenario.workload import Serving
 from gpuplan.selection.choose import select
 from gpuplan.studies.explanation.alternatives import (
     mixed_fleet,
+    other_purchase,
     shown_offers,
     token_services,
     trade_offs,
@@ -216,3 +217,33 @@ def test_a_marketplace_price_is_shown_beside_the_plan_and_marked():
     assert found.usd_per_month == pytest.approx(4 * 0.9 * 730)
     assert "marketplace price" in found.remark
     assert shown(mine, marketplace(1.1)) == []
+
+
+def bought_or_rented(upfront_usd, *, has_rent=True):
+    """Three small nodes by the hour, or two large ones that are bought and cost $1/h to run."""
+    small, large = problem().terms
+    large = replace(large, purchase="owned", usd_per_node_h=1.0, upfront_usd=upfront_usd)
+    given = replace(problem(), terms=(small, large) if has_rent else (large,))
+    return choice(given, options=(option("small", 3), option("large", 2)))
+
+
+@pytest.mark.parametrize(
+    ("upfront_usd", "kind", "usd"),
+    [
+        (100.0, "rented instead", 3 * 1.0 * 730),
+        (5000.0, "bought instead", 2 * (1.0 * 730 + 5000)),
+    ],
+)
+def test_the_other_way_to_pay_is_told_where_both_are_allowed(upfront_usd, kind, usd):
+    mine = bought_or_rented(upfront_usd)
+    [found] = other_purchase(mine)
+    assert found.kind == kind
+    assert found.usd_per_month == pytest.approx(usd)
+    assert found.extra_usd_per_month == pytest.approx(usd - mine.usd_per_month)
+    assert found.extra_usd_per_month > 0
+
+
+def test_one_way_to_pay_has_no_other():
+    assert [*other_purchase(bought_or_rented(100.0, has_rent=False))] == []
+    mine = choice(problem(), options=(option("small", 3),))
+    assert [*other_purchase(mine)] == []
