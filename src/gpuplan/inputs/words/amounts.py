@@ -150,7 +150,7 @@ TOK = r"(?:[\s-]*tok(?:en)?s?)?"
 
 def _day_and_night(phrase: Phrase) -> Facts:
     """The rate of the day, and the share of it that is left at night."""
-    period = phrase.period_s()
+    period = 1.0 if phrase.get("short") else phrase.period_s()
     share = round(min(1.0, phrase.number("m") / max(phrase.number(), 1e-9)), 6)
     return {"night_frac": share, **_rated(_unit(phrase), phrase.number() / period, period)}
 
@@ -183,6 +183,11 @@ HOURS = (
         rf"{{n}}\s*{KIND_OF}(?:(?:{_PIECES})\s*)?{{per}}\s*(?:by|during\s+the|in\s+the|at)\s+(?:day(?:time)?|noon|midday|(?:the\s+)?peak)"
         rf"\s*(?:,|;|and|but)*\s*{{m}}(?:\s*{REQUESTS}?\s*(?:/|per|an?)?\s*(?:s|second|h|hour|min|minute)?)"
         r"\s+(?:by|at|during\s+the|in\s+the)\s+night\b",
+        _day_and_night,
+    ),
+    Rule(
+        rf"\bday(?:time)?\s*[:=]?\s*{{n}}\s*(?:(?:{_PIECES}\s*)?{{per}}|(?P<short>[rq]ps))\s*(?:,|;|/|and)*\s*"
+        rf"(?:at\s+)?night(?:time)?\s*[:=]?\s*{{m}}\s*(?:{REQUESTS}?\s*(?:/|per)\s*s(?:econd)?|[rq]ps)?",
         _day_and_night,
     ),
     means(

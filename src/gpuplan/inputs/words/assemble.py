@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from gpuplan.inputs.documents.document import KeyPath
+from gpuplan.inputs.words.amounts import Rate
 from gpuplan.inputs.words.batches import PIECES, pieces_of, put_batch
 from gpuplan.inputs.words.conditions import put_terms
 from gpuplan.inputs.words.draft import Draft
@@ -27,7 +28,7 @@ from gpuplan.inputs.words.stages import (
     put_voice,
 )
 from gpuplan.inputs.words.tasks import USES
-from gpuplan.units import DAY
+from gpuplan.units import DAY, HOUR
 
 OF_WORK = ("demand.", "request.", "slo.", "layout.", "precision", "kv_precision", "max_context")
 KINDS = (
@@ -170,6 +171,12 @@ def _search(draft: Draft) -> None:
 def _people_at_once(draft: Draft) -> None:
     """Concurrent users ask, read and ask again, unless it is said how often they ask."""
     _of_each_user(draft)
+    each = draft.facts.get("demand.requests_per_user_per_h")
+    if each is not None and not {"demand.users", "demand.concurrent_users"} & set(draft.facts):
+        draft.take("demand.requests_per_user_per_h")  # of each region, or of what is no user
+        n_each = len(draft.value("policy.regions.allowed") or ("all",))
+        rate = Rate("request", n_each * each.value / HOUR, 1.0)
+        draft.facts["rate.request"] = each._replace(value=rate)
     users, daily = draft.facts.get("demand.users"), draft.facts.get("requests_per_user_per_day")
     if users is not None and daily is not None:
         words = f"{users.words}, {daily.words}"
@@ -330,8 +337,18 @@ def _in_order(
     """Documents that are embedded beside a service, and its models, the one that writes first."""
     has_documents = kind == "online_inference" and _has_documents(draft, draft.value("use") or ())
     beside = documents_of(draft, models) if has_documents else None
+    _uses_of_writer(draft, models)
     rest = (named for named in models if beside is None or named is not beside.model)
     return beside, sorted(rest, key=lambda named: named.model.kind in BY_MODEL)
+
+
+def _uses_of_writer(draft: Draft, models: tuple[Named, ...]) -> None:
+    """Embedding and reranking are the work of such a model, where one is named beside another."""
+    theirs = {_use_of(named.model) for named in models if named.model.kind in BY_MODEL}
+    stated = draft.facts.get("use")
+    if stated is not None and any(named.model.kind not in BY_MODEL for named in models):
+        others = tuple(use for use in stated.value if use not in theirs)
+        draft.facts["use"] = stated._replace(value=others or stated.value)
 
 
 def _has_documents(draft: Draft, uses: Sequence[str]) -> bool:

@@ -2,12 +2,13 @@
 
 from gpuplan.inputs.words.draft import Draft
 from gpuplan.inputs.words.targets import EXCHANGE_DAY
-from gpuplan.units import MONTH
+from gpuplan.units import DAY, MONTH
 
 
 def put_terms(draft: Draft, *, is_job: bool) -> None:
     """Budget, growth, site, owned hardware and policy."""
     _money(draft, is_job=is_job)
+    _growth(draft)
     owned = draft.take("owned")
     if owned is not None:
         nodes = [
@@ -43,3 +44,17 @@ def _money(draft: Draft, *, is_job: bool) -> None:
         draft.note("budget", f"{usd:g} USD per month", why, '"$… in total", or --budget')
     per_month = usd if period_s is None else usd * MONTH / period_s
     draft.put(("budget", "usd_per_month"), round(per_month, 2), fact.words)
+
+
+def _growth(draft: Draft) -> None:
+    """A load that grows to another one: compound growth per month."""
+    fact = draft.facts.get("grow_to")
+    demand = draft.tree["workloads"][0].get("demand", {}) if draft.tree["workloads"] else {}
+    keys = ("users", "requests_per_s", "requests_per_day", "concurrent_requests")
+    now = next((float(demand[key]) for key in keys if key in demand), 0.0)
+    if fact is None or not now:
+        return
+    draft.take("grow_to")
+    target, seconds = fact.value
+    monthly = (target / now) ** (MONTH / max(seconds, DAY)) - 1
+    draft.put(("growth", "per_month_frac"), round(monthly, 6), fact.words)

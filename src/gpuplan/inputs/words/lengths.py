@@ -39,7 +39,7 @@ def _lengths(phrase: Phrase) -> Facts:
 def _lines(phrase: Phrase) -> Facts:
     """Video by its lines: 720p is 1280 × 720."""
     height = int(phrase.get("lines"))
-    return {"request.image_width_px": round(height * 16 / 9), "request.image_height_px": height}
+    return {"request.image_width_px": round(height / 9) * 16, "request.image_height_px": height}
 
 
 def _size(phrase: Phrase) -> Facts:
@@ -61,7 +61,7 @@ LENGTHS = (
         counted,
     ),
     Rule(
-        rf"{{n}}{TOK}[\s-]*{_SORT}{_IN}{TOK}\s*(?:/|,|and|\+|-|→|->)*\s*{{m}}{TOK}[\s-]*{_SORT}{_OUT}{TOK}\b",
+        rf"{{n}}{TOK}[\s-]*{_SORT}{_IN}{TOK}\s*(?:/|,|and|&|\+|-|→|->)*\s*{{m}}{TOK}[\s-]*{_SORT}{_OUT}{TOK}\b",
         _lengths,
     ),
     Rule(
@@ -69,7 +69,12 @@ LENGTHS = (
         _lengths,
     ),
     Rule(r"{n}\s*(?:/|→|->)\s*{m}(?:\s*tok(?:en)?s?)?(?![\w/])", _lengths),
-    Rule(r"{n}\s*tok(?:en)?s?\s*(?:to|into|down\s+to)\s*{m}\s*tok(?:en)?s?\b", _lengths),
+    Rule(
+        r"{n}\s*tok(?:en)?s?(?:\s+(?:avg|average|on\s+average|each))?\.?\)?\s*(?:to|into|down\s+to)\s*"
+        r"{m}\s*tok(?:en)?s?\b",
+        _lengths,
+    ),
+    states(r"(?<=[a-z]\s)[x×]\s*{n}\s*tok(?:en)?s?\b", "request.input_tokens"),
     states(
         rf"(?:{_OF_PIECES})of\s+(?:about\s+|around\s+|~\s*|up\s+to\s+)?{{n}}[\s-]*tok(?:en)?s?\b"
         r"(?:\s+each)?",

@@ -36,6 +36,10 @@ def documents_of(draft: Draft, models: Sequence[Named]) -> Documents:
     loads = [x for name, x in draft.facts.items() if name.startswith(("demand.", "rate.request"))]
     is_last = all(amount.start > load.start for load in loads)
     mine = writing[-1 if is_last else 0] if len(writing) > 1 else None
+    uses = draft.value("use") or ()
+    embedding = [named for named in models if named.model.kind == "encoder"]
+    if writing and embedding and "embeddings" in uses:
+        mine = embedding[0]
     tokens = draft.facts.get("request.input_tokens")
     end = amount.start + len(amount.words)
     is_theirs = tokens is not None and 0 <= tokens.start - end <= NEAR

@@ -190,6 +190,11 @@ _LOAD = r"(?:load|demand|traffic|usage|volume|users?)"
 
 GROWTH = (
     Rule(
+        rf"(?:grow(?:s|ing)?|rising|increas(?:es?|ing)|scal(?:es?|ing))\s+to\s+{{n}}(?:\s+(?:{_LOAD}|requests?)"
+        r"(?:\s*/\s*s|\s+per\s+second)?)?\s*(?:in|within|over|after|by)\s+(?:the\s+next\s+)?{ot}",
+        lambda p: {"grow_to": (p.number(), p.seconds())},
+    ),
+    Rule(
         rf"(?:(?:{_LOAD}|it|and|which|that)\s+)*(?:will\s+|to\s+|expected\s+to\s+)*"
         r"(?P<verb>doubl(?:es?|ing)|tripl(?:es?|ing)|quadrupl(?:es?|ing))\s*"
         r"(?:in|within|every|each|per|over|after|by)?\s*(?:the\s+)?(?:next\s+)?{ot}",
@@ -240,6 +245,10 @@ LIMITS = (
         _seconds,
     ),
     states(r"{n}\s*%\s*(?:availability|uptime|available)\b", "slo.availability_frac", PERCENT),
+    Rule(
+        r"{n}\s+nines\b(?:\s+(?:of\s+)?(?:availability|uptime))?",
+        lambda p: {"slo.availability_frac": 1 - 10 ** -p.number()},
+    ),
     states(r"\b(?:availability|uptime)(?:\s+of|:|=)?\s*{n}\s*%", "slo.availability_frac", PERCENT),
 )
 

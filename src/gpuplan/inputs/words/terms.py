@@ -107,6 +107,10 @@ TERMS = (
     ),
     *(Rule(rf"{_NOT}{{{group}}}", _chosen("forbidden")) for group in CHOICES),
     Rule(
+        rf"\breplac(?:e|ing)\s+(?:(?:our|the|my|all|old)\s+)*(?:\d[\d,]*{_X})?{{cards}}(?:\s+(?:gpus?|cards?))?",
+        _chosen("forbidden"),
+    ),
+    Rule(
         rf"{_OWN}{{n}}\s+(?:nodes?|servers?|boxes|hosts)\s+(?:of|with)\s+{{m}}{_X}{{card}}(?:\s+each)?",
         _owned_nodes,
     ),
@@ -172,6 +176,11 @@ TERMS = (
         **{"policy.purchases": ["on_demand"]},
     ),
     means(
+        r"\b(?:reserved|committed(?:[\s-]use)?)(?:\s+(?:instances?|prices?|capacity|discounts?))*"
+        r"\s+(?:are\s+|is\s+)?(?:allowed|ok(?:ay)?|fine|possible|too)\b",
+        **{"policy.purchases": ["on_demand", "reserved"]},
+    ),
+    means(
         r"\b(?:only\s+)?(?:reserved|committed(?:[\s-]use)?)(?:\s+(?:only|instances?|prices?|capacity))*\b",
         **{"policy.purchases": ["reserved"]},
     ),
@@ -206,6 +215,10 @@ TERMS = (
         rf"(?:\b(?:in|at|with|as|quanti[sz]ed\s+to|precision)\s+)*\b{_FORMATS}\b"
         r"(?:\s+(?:quanti[sz]ation|quanti[sz]ed|precision|weights?))*",
         _formats,
+    ),
+    means(
+        r"\b(?:p/?d\s+)?disaggregat(?:ed|ion)\b(?:[\s/-]+(?:prefill|decode|serving|inference))*",
+        **{"policy.disaggregation": "allowed"},
     ),
     Rule(r"\b(?P<kind>tp|pp|ep|dp|cp)\s*=?\s*(?P<ways>\d{1,5})(?![\w%])", _layout),
     Rule(

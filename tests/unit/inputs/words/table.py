@@ -780,3 +780,47 @@ SENTENCES += [
         {W + "request.frames": 160, W + "batch.docs_per_day": 10_000 * 12 / 365},
     ),
 ]
+SENTENCES += [
+    (
+        "chat with Llama-3.1-8B for 500 users and nightly embedding of 2M docs with bge-m3",
+        {
+            W + "name": "chat",
+            W + "request.output_tokens": 300,
+            "workloads.1.model": "BAAI/bge-m3",
+            "workloads.1.batch.docs_per_day": 2e6,
+        },
+    ),
+    (
+        "Qwen3-32B chatbot with 20k users, growing to 200k within a year",
+        {"growth.per_month_frac": round(10 ** (1 / 12) - 1, 6)},
+    ),
+    (
+        "Qwen3-32B in us-west-2 and eu-central-1 with 5 req/s each",
+        {W + "demand.requests_per_s": 10},
+    ),
+    (
+        "day: 50 rps, night: 5 rps, Llama-3.1-8B, 800/150",
+        {W + "demand.requests_per_s": 50, W + "demand.hourly_profile.0": 0.1},
+    ),
+    (
+        "Llama-3.1-8B to 2000 req/min w/ avg. 900 prompt tokens & 150 completion tokens",
+        {W + "request.input_tokens": 900, W + "request.output_tokens": 150},
+    ),
+    (
+        "summarization of 30 million articles (1200 tokens avg) to 100 tokens, 5 days, Qwen3-8B",
+        {W + "request.input_tokens": 1200, W + "request.output_tokens": 100},
+    ),
+    (
+        "fine tune llama-3.1-8b on 40k conversations x 1500 tokens",
+        {W + "training.samples": 40_000, W + "training.sequence_tokens": 1500},
+    ),
+    (
+        "replace our 64 V100 with something newer for Llama-3.1-8B at 100 req/s",
+        {"policy.accelerators.forbidden": ["V100"]},
+    ),
+]
+TERMS += [
+    ("reserved instances allowed", "policy.purchases", ["on_demand", "reserved"]),
+    ("disaggregated prefill", "policy.disaggregation", "allowed"),
+]
+SERVICE += [("five nines availability", "slo.availability_frac", 0.99999)]
