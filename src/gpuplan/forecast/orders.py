@@ -38,7 +38,14 @@ P90_DEVIATIONS = 1.2816  # of a normal distribution: where its 90th percentile l
 
 
 def weekly_peaks(values: Floats, step_s: float) -> Floats:
-    """Highest hour of each whole week, the last week ending with the series."""
+    """Highest hour of each whole week, the last week ending with the series.
+
+    Of steps longer than a week the weeks between lie on the line from one to the next.
+    """
+    if step_s > WEEK:
+        end_s = step_s * (len(values) - 1)
+        weeks_s = np.arange(end_s, -1.0, -WEEK)[::-1]
+        return np.interp(weeks_s, step_s * np.arange(len(values)), values)
     hour = max(1, round(3600.0 / step_s))
     n_hours = len(values) // hour
     hours = values[len(values) - n_hours * hour :].reshape(n_hours, hour).mean(axis=1)

@@ -19,7 +19,10 @@ from gpuplan.domain.telemetry.observation import METRICS, Sampling
 from gpuplan.observe.names import MEGA, MIB, PERCENT, PROMETHEUS, Word, words_of
 
 PERCENT_NAMES = ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_MEM_COPY_UTIL")
-_TIMES = ("timestamp", "timestamp_sec", "timestamp_anon", "time", "record_time", "date", "ts")
+_TIMES = (
+    *("timestamp", "timestamp_sec", "timestamp_anon", "time", "record_time", "date", "ts"),
+    *("datetime", "day", "week"),
+)
 _SUBJECTS = {
     "node": ("hostname", "node", "host", "instance"),
     "device": ("gpu", "gpu_id", "index", "gpu_index"),

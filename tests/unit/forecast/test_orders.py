@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.forecast import OrderTerms
 from gpuplan.forecast.orders import advice, seconds_until, trend_of, weekly_peaks
+from gpuplan.units import WEEK
 
 HOUR_S, WEEK_S = 3600.0, 7 * 86400.0
 MONTH_S = 52 / 12 * WEEK_S
@@ -133,3 +134,8 @@ def test_safety_stock_covers_demand_and_lead_time():
 def test_the_reorder_point_lies_a_lead_time_below_the_trigger():
     (row,) = advice(0.4, (0.08,), TERMS)
     assert row.reorder_at_frac * 1.08 ** (16 / (52 / 12)) == pytest.approx(0.85)
+
+
+def test_steps_longer_than_a_week_have_weeks_between_them():
+    found = weekly_peaks(np.array([10.0, 14.0, 18.0]), 4 * WEEK)
+    assert found.tolist() == [10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0]

@@ -12,6 +12,7 @@ from gpuplan.domain.telemetry.observation import Histogram, Series, Subject, Tel
 from gpuplan.errors import InputError
 from gpuplan.observe.demand import demand_series
 from gpuplan.observe.prometheus_live import MAX_POINTS, _parts, read_prometheus
+from gpuplan.observe.read import read_text
 from gpuplan.observe.service import observed_service
 
 
@@ -129,3 +130,18 @@ def test_parts_of_a_window_meet_without_gap_or_overlap():
 def test_bad_questions_are_refused_before_anybody_is_asked(url, window):
     with pytest.raises(InputError):
         read_prometheus(ServerAccess(url=url), window)
+
+
+@pytest.mark.parametrize(
+    ("heading", "times", "metric"),
+    [
+        ("week,gpus", ("2026-01-05", "2026-01-12", "2026-01-19"), "allocated_count"),
+        ("date,rps", ("2026-01-05", "2026-01-06", "2026-01-07"), "requests_per_s"),
+        ("day,accelerators", ("2026-01-05", "2026-01-06", "2026-01-07"), "allocated_count"),
+    ],
+)
+def test_a_table_of_dates_and_counts_is_demand(heading, times, metric):
+    lines = [heading, *(f"{at},{10 + n}" for n, at in enumerate(times))]
+    found = demand_series(read_text("\n".join(lines), source="t.csv"), None, None)
+    assert found.name == metric
+    assert (found.level[0], found.level[-1]) == (10.0, 12.0)
