@@ -27,6 +27,7 @@ loads = st.builds(
     st.floats(0, 20_000), st.floats(0, 10_000), st.floats(0, 16), st.floats(1, 1024),
     st.floats(0, 100_000),
     st.floats(1, 4),
+    st.sampled_from((0.0, 1.0)),
 )  # fmt: skip
 networks = st.sampled_from(NETWORKS)
 layouts = st.sampled_from(LAYOUTS)

@@ -16,7 +16,7 @@ from itertools import combinations
 
 import numpy as np
 
-from gpuplan.domain.columns import Floats
+from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.telemetry.forecast import (
     GROWTH_MODELS,
     GrowthModel,
@@ -45,7 +45,7 @@ def weekly_peaks(values: Floats, step_s: float) -> Floats:
     if step_s > WEEK:
         end_s = step_s * (len(values) - 1)
         weeks_s = np.arange(end_s, -1.0, -WEEK)[::-1]
-        return np.interp(weeks_s, step_s * np.arange(len(values)), values)
+        return floats(np.interp(weeks_s, step_s * np.arange(len(values)), values))
     hour = max(1, round(3600.0 / step_s))
     n_hours = len(values) // hour
     hours = values[len(values) - n_hours * hour :].reshape(n_hours, hour).mean(axis=1)

@@ -16,13 +16,13 @@ REQUESTS_PER_S = 1.0
 
 def pieces_of(draft: Draft, at: KeyPath) -> list[str]:
     """Units of work that requests of this workload can be counted in."""
-    has_audio = "audio_s" in draft.tree["workloads"][at[1]]["request"]
+    has_audio = "audio_s" in draft.request(at)
     return [unit for unit in PIECES if unit != "audio_s" or has_audio]
 
 
 def piece_of(draft: Draft, at: KeyPath, unit: str) -> float:
     """Requests that one unit of work makes: a second of audio is a part of one."""
-    request = draft.tree["workloads"][at[1]]["request"]
+    request = draft.request(at)
     if unit == "audio_s":
         return 1.0 / float(request["audio_s"])
     if unit == "token":

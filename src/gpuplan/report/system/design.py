@@ -307,7 +307,7 @@ def _own_table(found: tuple[OwnInstead, ...]) -> Table:
             f"{f.own_usd_per_accelerator_h.low:,.2f}–{f.own_usd_per_accelerator_h.high:,.2f}"
         ),
         ">break-even utilization": lambda f: f"{f.best.break_even_frac:.0%}",
-        ">share of hours paid": lambda f: f"{f.group.paid_frac:.0%}",
+        ">hours paid": lambda f: f"{f.group.paid_frac:.0%}",
         "cheapest": lambda f: f"own {f.best.n_owned} of {f.group.n_nodes}",
     }
     return table("Owning what is rented", found, columns)

@@ -1,6 +1,7 @@
 """The storage that one server of a plan needs, in: pools and workloads; out: what it must hold."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from gpuplan.domain.model.precision import format_named
 from gpuplan.domain.plan.answer import ChosenPlan, PlannedPool
@@ -26,8 +27,8 @@ def storage_needs(inputs: PlanInputs, plan: ChosenPlan) -> Iterator[StorageNeed]
             continue
         n_each = max(line.n_accelerators_per_node for line in pool.purchases)
         parts = {
-            "weights": _weights_bytes(pool, work),
-            **dict(_shared(work, n_nodes)),
+            "weights": _weights_bytes(pool, work, inputs.request.store),
+            **dict(_shared(work, n_nodes, inputs.request.store)),
             "logs of a month": LOG_BYTES_PER_S * n_each * LOGS_S,
         }
         drives, server = _drives(inputs, pool, n_each)
@@ -39,18 +40,18 @@ def storage_needs(inputs: PlanInputs, plan: ChosenPlan) -> Iterator[StorageNeed]
         )
 
 
-def _weights_bytes(pool: PlannedPool, work: Workload) -> float:
+def _weights_bytes(pool: PlannedPool, work: Workload, store: Path | None) -> float:
     form = format_named(pool.precision)
-    return (params_of(work) or 0.0) * (form.stored_bytes if form else 2.0)
+    return (params_of(work, store) or 0.0) * (form.stored_bytes if form else 2.0)
 
 
-def _shared(work: Workload, n_nodes: int) -> Iterator[tuple[str, float]]:
+def _shared(work: Workload, n_nodes: int, store: Path | None) -> Iterator[tuple[str, float]]:
     """A server's part of what all of them hold together: the checkpoints and the dataset."""
     run, staging = work.work, work.data_path.staging if work.data_path else None
     dataset_bytes = staging.dataset_bytes if staging else 0.0
     if isinstance(run, Training):
         given = run.checkpoint.state_bytes if run.checkpoint else None
-        state = given or state_bytes(work) or 0.0
+        state = given or state_bytes(work, store) or 0.0
         yield "checkpoints", LinkRules().n_kept_checkpoints * state / n_nodes
         dataset_bytes = dataset_bytes or TOKEN_BYTES * (run.n_tokens or 0.0)
     yield "dataset", dataset_bytes / n_nodes

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import fields
+from pathlib import Path
 
 from gpuplan.catalog.software.rules import check_stack
 from gpuplan.design.hosts import (
@@ -31,7 +32,6 @@ from gpuplan.domain.system.parts import CheckpointRate, HostLine, SpareNeed, Sta
 from gpuplan.domain.training.time import CheckpointWrites, FailureRate
 from gpuplan.performance.training.goodput import goodput
 from gpuplan.performance.training.run import checkpoint_bytes
-from gpuplan.studies.measured.names import named_model
 from gpuplan.studies.system_check.placement import Placement, Remark
 from gpuplan.studies.system_check.traffic import params_of, stored_bytes_per_param
 from gpuplan.units import GB, HOUR
@@ -186,13 +186,10 @@ def checkpoints_of(work: Workload, placement: Placement) -> Iterator[CheckpointR
         yield warning("checkpoint-rate", work.name, what, fix)
 
 
-def state_bytes(work: Workload) -> float | None:
+def state_bytes(work: Workload, store: Path | None = None) -> float | None:
     """Bytes of one checkpoint of the workload's model; None without a model."""
-    if work.model is None:
-        return None
-    if work.model.n_params is not None:
-        return checkpoint_bytes(work.model.n_params)
-    return checkpoint_bytes(named_model(work.model.name).n_params) if work.model.name else None
+    n_params = params_of(work, store)
+    return None if n_params is None else checkpoint_bytes(n_params)
 
 
 def spares_of(scenario: Scenario, placement: Placement) -> Iterator[SpareNeed | Remark]:

@@ -6,6 +6,7 @@ tensor parallelism spans nodes. A model need not be named: its size will do.
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 from gpuplan.calibration.links import fabric_link, link_of
@@ -24,6 +25,7 @@ from gpuplan.performance.collectives import all_reduce_time_s, hierarchical_time
 from gpuplan.performance.training.basis import peak_flop_per_s
 from gpuplan.performance.training.run import GivenStep, given_compute_s, given_step
 from gpuplan.studies.measured.training import fabric_of
+from gpuplan.studies.naming import model_named
 from gpuplan.studies.system_check.data_path import sample_rate
 from gpuplan.studies.system_check.placement import Placement, Remark, not_judged
 from gpuplan.studies.training.scaling import scale
@@ -249,13 +251,13 @@ def _training_of_sized(work: Workload, placement: Placement) -> Exchange | None:
     return Exchange(efficiency, remedies, (*mfu_notes, *notes))
 
 
-def params_of(work: Workload) -> float | None:
+def params_of(work: Workload, store: Path | None = None) -> float | None:
     """Parameters of the work's model; None where it has none that is known."""
     if work.model is None:
         return None
     if work.model.n_params is not None:
         return work.model.n_params
-    return find_model(work.model.name).n_params if work.model.name else None
+    return model_named(work.model.name, store).n_params if work.model.name else None
 
 
 def stored_bytes_per_param(work: Workload) -> float:

@@ -225,10 +225,10 @@ def test_more_users_than_can_be_simulated_are_refused():
     [
         ("nvidia/DeepSeek-R1-0528-NVFP4-v2", "deepseek-ai/DeepSeek-R1"),
         ("LLaMA v3.3 70B", "meta-llama/Llama-3.3-70B-Instruct"),
-        ("NousResearch/Hermes-3-Llama-3.1-405B-FP8", "meta-llama/Meta-Llama-3.1-405B"),
+        ("NousResearch/Hermes-3-Llama-3.1-405B-FP8", "NousResearch/Hermes-3-Llama-3.1-405B"),
         ("zai-org/GLM-4.6-FP8", "zai-org/GLM-4.6"),
         ("cpatonn/GLM-4.5-Air-AWQ-4bit", "zai-org/GLM-4.5-Air"),
-        ("DeepSeek-V3.2-Speciale", "deepseek-ai/DeepSeek-V3.2"),
+        ("DeepSeek-V3.2-Speciale", "deepseek-ai/DeepSeek-V3.2-Speciale"),
     ],
 )
 def test_models_are_found_under_the_names_of_tables(text, found):
