@@ -77,11 +77,17 @@ def _utilization(plan: ChosenPlan) -> Iterator[Row]:
 
 
 def _memory(answer: Answer, plan: ChosenPlan) -> Iterator[Row]:
-    """Of one accelerator; what weights and KV cache take of it is the answer of `gpuplan fit`."""
+    """The least that lies on one accelerator, as the certificate has it; `fit` tells the parts."""
     size = {(row.accelerator, row.precision): row.memory_bytes for row in answer.decision.trade}
+    checks = answer.proof.certificate if answer.proof else ()
+    least = {check.name: check for check in checks}
     for pool in plan.pools:
-        what = f"{pool.workload}: one accelerator; gpuplan fit tells the parts"
-        yield what, None, size.get((pool.accelerator, pool.precision))
+        found = least.get(f"memory of {pool.workload}: one accelerator")
+        what = f"{pool.workload}: at least, of one accelerator; gpuplan fit tells the parts"
+        if found is None:
+            yield what, None, size.get((pool.accelerator, pool.precision))
+        else:
+            yield what, float(found.claimed) * GB, float(found.found) * GB
 
 
 def _storage(answer: Answer) -> Iterator[Row]:

@@ -205,6 +205,9 @@ def a_plan_shows_its_six_needs(ask: Ask) -> None:
     assert tight[0].startswith(
         "speed" if 1 - used < 1 - use["peak_frac"] / use["safe_frac"] else "c"
     )
+    # 70.55 B parameters of one byte over two GPUs of 85.02 GB, and the KV cache of a request.
+    least = 1 - (70.55 + 2550 * 327_680 / 1e9) / 2 / 85.02
+    assert headroom["memory"] == f"{least:.0%}"
     # 70.55 B parameters of one byte, and 0.1 GB of logs a day from each of two GPUs.
     stored = found_storage(ask.plan("chat"))
     assert stored["weights"] == pytest.approx(70.55e9, rel=0.01)

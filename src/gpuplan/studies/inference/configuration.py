@@ -177,9 +177,14 @@ def _limited(
 
 def _engine(request: PredictRequest) -> tuple[EngineChoice, list[Assumption]]:
     name = engine_family(request.engine)
-    if request.engine_version:
-        return EngineChoice(name=name, version=request.engine_version), []
     version = USUAL_VERSIONS.get(name, "")
+    if request.engine_version:
+        choice = EngineChoice(name=name, version=request.engine_version)
+        known, given = (version_pair(name, v) for v in (version, choice.version))
+        if known is None or given is None or given <= known:
+            return choice, []
+        why = f"newer than any that is known here: rules and step times are those of {version}"
+        return choice, [assume("engine", f"{name} {choice.version}", why, "--engine-version")]
     why = (
         "a current version; step times as of the newest that were measured"
         if version

@@ -65,6 +65,15 @@ def test_defaults_are_assumptions_and_given_values_are_not():
     assert not {"engine", "tokens"} & {note.what for note in told}
 
 
+@pytest.mark.parametrize(("version", "is_told"), [("9.9", True), ("0.32", False), ("main", False)])
+def test_a_version_newer_than_any_known_is_told(version, is_told):
+    found, notes = setup(engine_version=version)
+    assert found.engine.version == version
+    told = [note for note in notes if note.what == "engine"]
+    assert bool(told) == is_told
+    assert all("those of 0.32" in note.why for note in told)
+
+
 def test_lora_adapters_take_slots_and_limits_are_kept():
     use = LoraUse(n_adapters=4, rank=16, request_frac=1.0)
     found, _ = setup(max_sequences=7, load=LoadRequest(adapters=use))
