@@ -1,4 +1,4 @@
-"""Figures of docs/validation-cluster.md: start-time ranges, generated weeks, Philly's own cluster.
+"""Figures of docs/validation-cluster.md: start-time ranges and generated weeks.
 
     GPUPLAN_SHARED_DATA=… python tools/judge_cluster.py [jobs per trace]
 
@@ -76,18 +76,6 @@ def weeks(jobs: Jobs, first: int) -> None:
         )
 
 
-def philly(jobs: Jobs) -> None:
-    """The listed jobs on the cluster of the paper, and the nodes that were recorded as active."""
-    groups = tuple(
-        NodeGroup(accelerator="GPU", n_nodes=n, n_accelerators_per_node=size)
-        for n, size in ((231, 8), (321, 2))
-    )
-    found = simulate_cluster(Cluster(name="Philly", groups=groups), jobs)
-    wait = found.jobs.start_s - jobs.arrive_s
-    print(f"Philly, 2,490 GPUs: p50, p90, p99 of the wait {np.percentile(wait, [50, 90, 99])} s")
-    print(f"  mean GPUs held {found.timeline.batch[:-1].mean():,.0f}")
-
-
 def main() -> None:
     n_tried = int(sys.argv[1]) if len(sys.argv) > 1 else 400
     for name, sizes in CASES.items():
@@ -95,9 +83,7 @@ def main() -> None:
         for n_nodes in sizes:
             held, waiting = coverage(jobs, n_nodes, n_tried)
             print(f"{name}, {n_nodes} nodes: {held:.1%} of starts held, {waiting:.0%} of jobs wait")
-    jobs = read_jobs(TRACES / "philly/philly.csv")
-    weeks(jobs, 4)
-    philly(jobs)
+    weeks(read_jobs(TRACES / "philly/philly.csv"), 4)
 
 
 if __name__ == "__main__":

@@ -131,6 +131,9 @@ def test_runs_never_hold_more_gpus_than_there_are():
     assert (runs.end_s >= runs.start_s).all()
 
 
+TEAMS = ("team-a", "team-b")
+
+
 def kueue(quotas, **how):
     """Two teams in one cohort on 21 GPUs, as in the documentation of ClusterQueue."""
     teams = tuple(
@@ -157,15 +160,19 @@ def admitted(described, jobs, at):
 )
 def test_kueue_borrowing_and_lending_limits(a, b, most):
     quotas = {"team-a": {"n_accelerators": 9, **a}, "team-b": {"n_accelerators": 12, **b}}
-    jobs = jobs_of(np.zeros(30), np.full(30, HOUR), 1, names=("team-a", "team-b"))
+    jobs = jobs_of(np.zeros(30), np.full(30, HOUR), 1, names=TEAMS)
     assert admitted(kueue(quotas), jobs, 10.0) == [most, 0]
 
 
 @pytest.mark.parametrize(
     ("reclaim", "priority", "expected"),
-    [("any", 0, [9, 12]), ("never", 0, [21, 0]), ("lower_priority", 0, [21, 0]),
-     ("lower_priority", 1, [9, 12])],
-)  # fmt: skip
+    [
+        ("any", 0, [9, 12]),
+        ("never", 0, [21, 0]),
+        ("lower_priority", 0, [21, 0]),
+        ("lower_priority", 1, [9, 12]),
+    ],
+)
 def test_kueue_reclaims_what_was_borrowed(reclaim, priority, expected):
     """Team a borrows all; team b's jobs within its own quota preempt the borrowers."""
     quotas = {"team-a": {"n_accelerators": 9}, "team-b": {"n_accelerators": 12}}
@@ -174,7 +181,7 @@ def test_kueue_reclaims_what_was_borrowed(reclaim, priority, expected):
         np.full(36, HOUR),
         1,
         team=np.repeat([0, 1], [21, 15]),
-        names=("team-a", "team-b"),
+        names=TEAMS,
         terms=JobTerms(priority=np.repeat([0, priority], [21, 15])),
     )
     assert admitted(kueue(quotas, reclaim=reclaim), jobs, 200.0) == expected
@@ -188,11 +195,66 @@ def test_kueue_prefers_those_within_their_quota_to_those_who_borrow():
         [*np.full(9, 5000.0), 100.0, *np.full(11, 5000.0), 50.0, 50.0],
         1,
         team=[*np.zeros(9, int), *np.ones(12, int), 0, 1],
-        names=("team-a", "team-b"),
+        names=TEAMS,
     )
     found = simulate_cluster(kueue(quotas, reclaim="never"), jobs)
     assert found.jobs.start_s[22] == 100.0  # team b's
     assert found.jobs.start_s[21] == 150.0
+
+
+def test_kueue_limits_bind_the_team_that_has_them_alone():
+    """borrowingLimit of one team leaves the other 12 + 9; lendingLimit 1 holds 11 of 12 back."""
+    quotas = {"team-a": {"n_accelerators": 9, "n_borrow": 1}, "team-b": {"n_accelerators": 12}}
+    jobs = jobs_of(np.zeros(30), np.full(30, HOUR), 1, team=np.ones(30, int), names=TEAMS)
+    assert admitted(kueue(quotas), jobs, 10.0) == [0, 21]
+    quotas = {"team-a": {"n_accelerators": 9}, "team-b": {"n_accelerators": 12, "n_lend": 1}}
+    for n_b, expected in ((11, [10, 11]), (12, [9, 12])):
+        team = np.repeat([1, 0], [n_b, 30])
+        jobs = jobs_of(
+            np.repeat([0.0, 5.0], [n_b, 30]), np.full(n_b + 30, HOUR), 1, team=team, names=TEAMS
+        )
+        assert admitted(kueue(quotas), jobs, 10.0) == expected
+
+
+@pytest.mark.parametrize(
+    ("within", "priorities", "stopped"),
+    [
+        ("never", (0, 1), []),
+        ("lower_priority", (0, 0), []),
+        ("lower_priority", (0, 1), [0]),
+        ("lower_or_newer_equal", (0, 0), []),  # the one that runs is the older
+        ("lower_or_newer_equal", (0, 1), [0]),
+    ],
+)
+def test_kueue_preempts_within_its_own_queue_as_configured(within, priorities, stopped):
+    quotas = {"team-a": {"n_accelerators": 21}, "team-b": {"n_accelerators": 0}}
+    jobs = jobs_of(
+        [0.0, 100.0], [HOUR, HOUR], 21, names=TEAMS, terms=JobTerms(priority=np.array(priorities))
+    )
+    found = simulate_cluster(kueue(quotas, within=within), jobs)
+    assert np.flatnonzero(found.jobs.n_preempted).tolist() == stopped
+
+
+def test_kueue_preempts_the_lowest_priority_then_the_newest_and_as_few_as_will_do():
+    """Team a has 21 of 9: team b's jobs take from it in the documented order of candidates."""
+    quotas = {"team-a": {"n_accelerators": 9}, "team-b": {"n_accelerators": 12}}
+    for sizes, priority, needs, stopped in (
+        ([7, 7, 7], [1, 0, 1], 7, [1]),  # lowest priority
+        ([7, 7, 7], [0, 0, 0], 7, [2]),  # admitted most recently
+        ([9, 4, 6, 2], [0, 0, 0, 0], 6, [2]),  # the newest, of 2, would be one too many
+    ):
+        n = len(sizes)
+        jobs = jobs_of(
+            [*range(n), 100.0],
+            np.full(n + 1, HOUR),
+            [*sizes, needs],
+            team=[*np.zeros(n, int), 1],
+            names=TEAMS,
+            terms=JobTerms(priority=np.array([*priority, 0])),
+        )
+        found = simulate_cluster(kueue(quotas), jobs)
+        assert np.flatnonzero(found.jobs.n_preempted).tolist() == stopped
+        assert found.jobs.start_s[n] == 100.0
 
 
 def test_goodput_falls_as_failures_say():
