@@ -8,9 +8,9 @@ or two points; the job list has no start times. Each job of the list is drawn ag
 its virtual cluster and size.
 
 Earth: the record has running and pending jobs and GPUs of each minute, of eight GPUs or more and
-of fewer, and no job list. Jobs are rebuilt from it: the fewest submissions, starts and ends of a minute that
-explain both counts, with the sizes that bring the GPUs back to the recorded ones. Their mean wait
-is the one of Little's law.
+of fewer, and no job list. Jobs are rebuilt from it: the fewest submissions, starts and ends of a
+minute that explain both counts, with the sizes that bring the GPUs back to the recorded ones.
+Their mean wait is the one of Little's law.
 """
 
 import os
