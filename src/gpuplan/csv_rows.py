@@ -5,9 +5,12 @@ All faults of a table are reported at once as an InputError; sizes of files and 
 
 import csv
 import re
+from collections.abc import Callable, Mapping
+from datetime import date
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from gpuplan.errors import InputError, PlannerError, Problem, one
 
@@ -17,6 +20,14 @@ MAX_FIELD = 1_000_000
 DECIMAL = re.compile(r"\d+,\d+")  # semicolons separate columns where the comma is a decimal point
 DELIMITERS = (",", ";", "\t")  # the first wins where none is found
 HEADER_FIX = "write a header line and one row per line"
+# How cells are read; other kinds have a method `read`, or are words.
+READERS: dict[Any, Callable[[str], Any]] = {
+    int: int,
+    float: float,
+    bool: lambda cell: cell == "yes",
+    date: date.fromisoformat,
+}
+Noun = TypeVar("Noun")
 
 
 def read_csv_rows(path: Path) -> list[dict[str, str]]:
@@ -42,6 +53,37 @@ def packaged_rows(package: str, path: str) -> tuple[dict[str, str], ...]:
     """The rows of a table that a package ships: `("gpuplan.catalog", "data/timm.csv")`."""
     text = files(package).joinpath(path).read_text("utf-8")
     return tuple(csv_rows(text, source=path, delimiter=","))
+
+
+def noun_from(noun: type[Noun], row: Mapping[str, str], **own: Any) -> Noun:
+    """The noun whose fields are the cells of their names, each read by the field's type.
+
+    An empty cell is None where that may be; lists are words with spaces between them; `is_sure`
+    may stand in the column `sure`. `own` are fields that the caller works out.
+    """
+    kind: Any = noun  # for the cache, which asks for what can be hashed
+    read = {}
+    for name, reader in _readers(kind).items():
+        cell = row.get(name, row.get(name.removeprefix("is_")))
+        if cell is not None and name not in own:
+            read[name] = reader(cell)
+    return noun(**read, **own)
+
+
+@cache
+def _readers(noun: Any) -> dict[str, Callable[[str], Any]]:
+    return {name: _reader(kind) for name, kind in get_type_hints(noun).items()}
+
+
+def _reader(kind: Any) -> Callable[[str], Any]:
+    inner, many = get_args(kind), get_origin(kind)
+    if type(None) in inner:
+        read = _reader(inner[0])
+        return lambda cell: read(cell) if cell else None
+    if many in (tuple, frozenset):
+        read = _reader(inner[0])
+        return lambda cell: many(read(word) for word in cell.split())
+    return READERS.get(kind, getattr(kind, "read", str))
 
 
 def meanings(room: str, of: str) -> dict[str, str]:

@@ -1,7 +1,9 @@
 """Tables that others wrote: read, or refused with the reason."""
 
 import csv
+from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from gpuplan import csv_rows
 from gpuplan.csv_rows import read_csv_rows
+from gpuplan.domain.hardware.software import Version
 from gpuplan.errors import InputError
 
 
@@ -103,3 +106,50 @@ def test_a_given_delimiter_is_not_guessed():
     assert csv_rows.csv_rows("a;b,c\n1;2,3\n", source="x", delimiter=",") == [
         {"a;b": "1;2", "c": "3"}
     ]
+
+
+class Board(NamedTuple):
+    """A row of a table, with every kind of field that tables have."""
+
+    name: str
+    n_slots: int
+    price_usd: float | None
+    words: tuple[str, ...]
+    sizes: frozenset[int]
+    sold_on: date
+    is_sure: bool
+    cuda: Version | None
+    note: str = "none"
+
+
+ROW = {
+    "name": "H100", "n_slots": "2", "price_usd": "", "words": "h100 hopper", "sizes": "80 94",
+    "sold_on": "2022-10-01", "sure": "yes", "cuda": "11.8", "maker": "no field has this",
+}  # fmt: skip
+
+
+def test_a_noun_has_the_cells_of_its_fields_read_by_their_types():
+    made = csv_rows.noun_from(Board, ROW)
+    assert made == Board(
+        name="H100",
+        n_slots=2,
+        price_usd=None,
+        words=("h100", "hopper"),
+        sizes=frozenset({80, 94}),
+        sold_on=date(2022, 10, 1),
+        is_sure=True,
+        cuda=Version.read("11.8"),
+    )
+    assert isinstance(made.n_slots, int)
+    assert csv_rows.noun_from(Board, ROW | {"price_usd": "30000"}).price_usd == 30_000.0
+
+
+def test_fields_that_the_caller_works_out_win():
+    assert csv_rows.noun_from(Board, ROW, name="H200", note="ours")[::8] == ("H200", "ours")
+
+
+def test_cells_that_are_no_numbers_and_columns_that_lack_are_errors():
+    with pytest.raises(ValueError, match="two"):
+        csv_rows.noun_from(Board, ROW | {"n_slots": "two"})
+    with pytest.raises(TypeError, match="name"):
+        csv_rows.noun_from(Board, {k: v for k, v in ROW.items() if k != "name"})

@@ -8,16 +8,17 @@ Publications that the market tables cite, in: sources_market.toml; out: Source n
 import csv
 import hashlib
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import TypeVar, cast, get_args
+from typing import Any, cast, get_args
 
 from gpuplan.catalog import build
 from gpuplan.catalog.schema import Kind
+from gpuplan.csv_rows import noun_from
 from gpuplan.domain.hardware.catalog import Catalog, Fact, Network
-from gpuplan.domain.hardware.devices import AcceleratorId, MigProfile, PartId, ServerId
+from gpuplan.domain.hardware.devices import MigProfile
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Override, Source
 from gpuplan.errors import CatalogError, Problem, one
@@ -45,10 +46,6 @@ class Tables:
     content_hash: str
 
 
-Noun = TypeVar("Noun")
-Key = TypeVar("Key")
-
-
 @cache
 def read_catalog() -> Catalog:
     """The catalog as shipped; a user's overlay is laid on it by `overlay.apply_overlay`."""
@@ -61,21 +58,16 @@ def catalog_from(tables: Tables, overrides: tuple[Override, ...] = ()) -> Catalo
     if problems:
         raise CatalogError("catalog", problems)
 
-    def nouns(
-        kind: Kind, key: Callable[[str], Key], make: Callable[[str, Iterable[Fact]], Noun]
-    ) -> Mapping[Key, Noun]:
+    def nouns(kind: Kind) -> Mapping[Any, Any]:
         items = build.items_of(tables.kinds, kind)
-        return MappingProxyType({key(item): make(item, tables.facts[item]) for item in items})
+        made = {item: build.described(item, tables.facts[item], kind=kind) for item in items}
+        return MappingProxyType(made)
 
     return Catalog(
-        accelerators=nouns("accelerator", AcceleratorId, build.accelerator),
-        servers=nouns("server", ServerId, build.server),
-        network=Network(
-            switches=nouns("switch", PartId, build.switch),
-            nics=nouns("nic", PartId, build.nic),
-            links=nouns("link", PartId, build.link),
-        ),
-        storage=nouns("storage", PartId, build.storage),
+        accelerators=nouns("accelerator"),
+        servers=nouns("server"),
+        network=Network(switches=nouns("switch"), nics=nouns("nic"), links=nouns("link")),
+        storage=nouns("storage"),
         mig_profiles=tables.mig_profiles,
         facts=MappingProxyType(dict(tables.facts)),
         sources=MappingProxyType(dict(tables.sources)),
@@ -166,16 +158,9 @@ def parse_sources(text: str) -> dict[str, Source]:
 
 def parse_mig(text: str) -> Iterator[MigProfile]:
     """One way to cut an accelerator per line; the vendor's GB are GiB, as in marketed memory."""
-    rows = csv.DictReader(text.splitlines())
-    for row in rows:
-        yield MigProfile(
-            accelerator=AcceleratorId(row["accelerator"]),
-            name=row["profile"],
-            n_max=int(row["n_max"]),
-            n_compute_slices=int(row["n_compute_slices"]),
-            n_compute_slices_total=int(row["n_compute_slices_total"]),
-            memory_bytes=float(row["memory_gib"]) * GIB,
-        )
+    for row in csv.DictReader(text.splitlines()):
+        memory_bytes = float(row["memory_gib"]) * GIB
+        yield noun_from(MigProfile, row, name=row["profile"], memory_bytes=memory_bytes)
 
 
 def _expect_columns(found: Iterable[str], expected: Iterable[str], *, table: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from gpuplan.catalog.regions import PREFERRED_CLOUDS
 from gpuplan.catalog.update.rows import shape_from
 from gpuplan.catalog.update.store import read_stored_offers
+from gpuplan.csv_rows import noun_from, packaged_rows
 from gpuplan.domain.money.market import Discount, InstanceShape, Offer, Seller
 
 OLDEST_DATE = date.min
@@ -154,8 +155,8 @@ def rentable(offers: Collection[Offer]) -> tuple[Offer, ...]:
 @cache
 def _sellers() -> tuple[tuple[str, str, Seller], ...]:
     """Cloud, end of the instance's name, and who sells it, where that is not the cloud itself."""
-    rows = csv.DictReader(_lines("offers_sellers.csv"))
     kinds: dict[str, Seller] = {"marketplace": "marketplace", "auction": "auction"}
+    rows = packaged_rows("gpuplan.catalog", "data/offers_sellers.csv")
     return tuple((row["cloud"], row["instance_ends"], kinds[row["seller"]]) for row in rows)
 
 
@@ -172,19 +173,8 @@ def seller_of(offer: Offer) -> Seller:
 @cache
 def read_discounts() -> tuple[Discount, ...]:
     """What commitments take off; general ranges, no price list of accelerators is published."""
-    return tuple(
-        Discount(
-            provider=row["provider"],
-            instrument=row["instrument"],
-            term=row["term"],
-            low_frac=float(row["low_frac"]),
-            high_frac=float(row["high_frac"]),
-            applies=row["applies"],
-            source=row["source"],
-            is_weak=row["weak"] == "yes",
-        )
-        for row in csv.DictReader(_lines("discounts.csv"))
-    )
+    rows = packaged_rows("gpuplan.catalog", "data/discounts.csv")
+    return tuple(noun_from(Discount, row) for row in rows)
 
 
 @cache
@@ -195,77 +185,56 @@ def _packaged_offers() -> tuple[Offer, ...]:
 @cache
 def clouds_priced() -> dict[str, tuple[date, str]]:
     """Clouds that the package has prices of, with the day and the source of those."""
-    return {
-        row["cloud"]: (date.fromisoformat(row["price_date"]), row["source"])
-        for row in csv.DictReader(_lines("offers_clouds.csv"))
-    }
+    rows = _cells("offers_clouds.csv")
+    return {cloud: (date.fromisoformat(day), source) for cloud, day, source in rows}
 
 
 def _accelerator_offers() -> Iterator[Offer]:
-    clouds = clouds_priced()
-    shapes = _shapes()
-    rows = csv.reader(_lines("offers_prices.csv"))
-    next(rows)
-    for line, usd_per_h, spot_usd_per_h, regions in rows:
+    shapes = [shape_from(cloud, cells) for cloud, *cells in _cells("offers_instances.csv")]
+    for line, usd, spot, regions in _cells("offers_prices.csv"):
         shape = shapes[int(line)]
-        day, source = clouds[shape.cloud]
-        usd, spot = float(usd_per_h), float(spot_usd_per_h) if spot_usd_per_h else None
-        for region in regions.split("|"):
-            yield Offer(
-                shape=shape,
-                region=region,
-                usd_per_h=usd,
-                spot_usd_per_h=spot,
-                price_date=day,
-                source=source,
-            )
-
-
-def _shapes() -> list[InstanceShape]:
-    rows = csv.reader(_lines("offers_instances.csv"))
-    next(rows)
-    return [shape_from(cloud, cells) for cloud, *cells in rows]
+        yield from _priced(shape, regions, usd, spot, *clouds_priced()[shape.cloud])
 
 
 @cache
 def _surveys() -> frozenset[str]:
     """Sources that report other people's prices: weak evidence, for what no list has."""
-    return frozenset(row["source"] for row in csv.DictReader(_lines("offers_surveyed.csv")))
+    return frozenset(source for _, _, source, *_ in _cells("offers_surveyed.csv"))
 
 
 def _surveyed_offers() -> Iterator[Offer]:
-    rows = csv.reader(_lines("offers_surveyed.csv"))
-    next(rows)
-    for cloud, day, source, *cells, usd_per_h, region in rows:
+    for cloud, day, source, *cells, usd, region in _cells("offers_surveyed.csv"):
+        shape = shape_from(cloud, cells)
+        yield from _priced(shape, region, usd, "", date.fromisoformat(day), source)
+
+
+def _cpu_offers() -> Iterator[Offer]:
+    shapes: dict[tuple[str, ...], InstanceShape] = {}
+    for cloud, day, *cells, usd, spot, regions in _cells("offers_cpu.csv"):
+        key = (cloud, *cells)
+        if key not in shapes:
+            shapes[key] = shape_from(cloud, cells)
+        priced_at = date.fromisoformat(day)
+        yield from _priced(shapes[key], regions, usd, spot, priced_at, "skypilot-catalog")
+
+
+def _priced(
+    shape: InstanceShape, regions: str, usd: str, spot: str, day: date, source: str
+) -> Iterator[Offer]:
+    """One offer in each region; an empty spot price is none."""
+    usd_per_h, spot_usd_per_h = float(usd), float(spot) if spot else None
+    for region in regions.split("|"):
         yield Offer(
-            shape=shape_from(cloud, cells),
+            shape=shape,
             region=region,
-            usd_per_h=float(usd_per_h),
-            spot_usd_per_h=None,
-            price_date=date.fromisoformat(day),
+            usd_per_h=usd_per_h,
+            spot_usd_per_h=spot_usd_per_h,
+            price_date=day,
             source=source,
         )
 
 
-def _cpu_offers() -> Iterator[Offer]:
-    rows = csv.reader(_lines("offers_cpu.csv"))
-    next(rows)
-    shapes: dict[tuple[str, ...], InstanceShape] = {}
-    for cloud, day, *cells, usd_per_h, spot_usd_per_h, regions in rows:
-        key = (cloud, *cells)
-        if key not in shapes:
-            shapes[key] = shape_from(cloud, cells)
-        for region in regions.split("|"):
-            yield Offer(
-                shape=shapes[key],
-                region=region,
-                usd_per_h=float(usd_per_h),
-                spot_usd_per_h=float(spot_usd_per_h) if spot_usd_per_h else None,
-                price_date=date.fromisoformat(day),
-                source="skypilot-catalog",
-            )
-
-
-def _lines(name: str) -> list[str]:
+def _cells(name: str) -> list[list[str]]:
+    """Cells of a table's rows, its heading left out."""
     path = files("gpuplan.catalog").joinpath("data", name)
-    return path.read_text(encoding="utf-8").splitlines()
+    return list(csv.reader(path.read_text(encoding="utf-8").splitlines()))[1:]

@@ -1,23 +1,20 @@
 """Places and their power, in: the package's tables and a name; out: Region and SiteEnergy nouns."""
 
-import csv
 import difflib
 import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.resources import files
 from statistics import mean
-from typing import cast
 
+from gpuplan.csv_rows import noun_from, packaged_rows
 from gpuplan.domain.money.market import (
     Boundary,
     CarbonIntensity,
     ElectricityPrice,
     Method,
     Region,
-    RegionKind,
     SiteEnergy,
 )
 from gpuplan.domain.provenance import Assumption
@@ -115,18 +112,8 @@ def _region(row: Mapping[str, str]) -> Region:
             year=int(row["price_year"]) if row["price_year"] else None,
             source=row["price_source"],
         )
-    return Region(
-        id=row["id"],
-        kind=cast(RegionKind, row["kind"]),
-        name=row["name"],
-        country=row["country"],
-        state=row["state"],
-        cloud=row["cloud"],
-        pue_ratio=float(row["pue"]) if row["pue"] else None,
-        pue_source=row["pue_source"],
-        electricity=electricity,
-        carbon=tuple(_carbon(row)),
-    )
+    given = {**row, "pue_ratio": row["pue"]}
+    return noun_from(Region, given, electricity=electricity, carbon=tuple(_carbon(row)))
 
 
 def _carbon(row: Mapping[str, str]) -> Iterable[CarbonIntensity]:
@@ -267,7 +254,5 @@ def _pue(region: Region) -> tuple[float, tuple[Assumption, ...]]:
     )
 
 
-@cache
 def _rows(name: str) -> tuple[dict[str, str], ...]:
-    path = files("gpuplan.catalog").joinpath("data", name)
-    return tuple(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    return packaged_rows("gpuplan.catalog", f"data/{name}")

@@ -51,6 +51,7 @@ class Quantity:
     low: float = 0.0
     high: float = float("inf")
     required: bool = False
+    to: str = ""  # the field of the noun, with dots into its parts; empty: a fact that none has
 
     @property
     def is_text(self) -> bool:
@@ -58,53 +59,63 @@ class Quantity:
         return self.unit == TEXT
 
 
-def _text(*names: str, required: bool = False) -> list[Quantity]:
-    return [Quantity(name=name, unit=TEXT, required=required) for name in names]
+PEAKS = {
+    "fp64": (0.1, 500),
+    "fp64_matrix": (0.1, 500),
+    "fp32": (1, 1e3),
+    "tf32": (1, 5e3),
+    "bf16": (1, 2e4),
+    "fp16": (1, 2e4),
+    "fp8": (10, 4e4),
+    "fp4": (10, 8e4),
+    "int8": (1, 4e4),
+}
+"""Lowest and highest dense peak of each precision, TFLOP/s."""
+
+PRECISIONS = tuple(PEAKS)
 
 
-def _peaks() -> list[Quantity]:
-    low_high = {
-        "fp64": (0.1, 500),
-        "fp64_matrix": (0.1, 500),
-        "fp32": (1, 1e3),
-        "tf32": (1, 5e3),
-        "bf16": (1, 2e4),
-        "fp16": (1, 2e4),
-        "fp8": (10, 4e4),
-        "fp4": (10, 8e4),
-        "int8": (1, 4e4),
-    }
-    return [
-        Quantity(name=f"peak_{name}", unit="TFLOP/s", low=low, high=high)
-        for name, (low, high) in low_high.items()
-    ]
+def _text(*names: str, required: bool = False, **inside: str) -> list[Quantity]:
+    """Words under their own name in the noun, then those that stand inside a part of it."""
+    fields = {name: name for name in names} | inside
+    return [Quantity(name=n, unit=TEXT, required=required, to=to) for n, to in fields.items()]
+
+
+def _number(
+    name: str, unit: str, low: float, high: float, to: str = "", *, required: bool = False
+) -> Quantity:
+    return Quantity(name=name, unit=unit, low=low, high=high, to=to, required=required)
 
 
 def _accelerator() -> list[Quantity]:
+    peaks = [
+        _number(f"peak_{name}", "TFLOP/s", *bounds, f"peak_flop_per_s.{name}")
+        for name, bounds in PEAKS.items()
+    ]
     memory = [
-        Quantity(name="memory_marketed", unit="GiB", low=4, high=4096, required=True),
-        Quantity(name="memory_driver", unit="MiB", low=4096, high=4194304, required=True),
-        Quantity(name="memory_visible", unit="GiB", low=4, high=4096, required=True),
-        Quantity(name="memory_bandwidth", unit="GB/s", low=50, high=4e4, required=True),
+        _number("memory_marketed", "GiB", 4, 4096, "memory.marketed_bytes", required=True),
+        _number("memory_driver", "MiB", 4096, 4194304, "memory.driver_bytes", required=True),
+        _number("memory_visible", "GiB", 4, 4096, "memory.visible_bytes", required=True),
+        _number("memory_bandwidth", "GB/s", 50, 4e4, "memory.bytes_per_s", required=True),
     ]
     links = [
-        Quantity(name="scale_up_bandwidth", unit="GB/s", low=10, high=4000),
-        Quantity(name="scale_up_pair_bandwidth", unit="GB/s", low=5, high=4000),
-        Quantity(name="scale_up_domain", unit="count", low=2, high=1e5),
-        Quantity(name="scale_up_domain_max", unit="count", low=2, high=1e5),
-        Quantity(name="host_link_bandwidth", unit="GB/s", low=4, high=1000),
+        _number("scale_up_bandwidth", "GB/s", 10, 4000, "scale_up.bytes_per_s"),
+        _number("scale_up_pair_bandwidth", "GB/s", 5, 4000, "scale_up.pair_bytes_per_s"),
+        _number("scale_up_domain", "count", 2, 1e5, "scale_up.n_domain"),
+        _number("scale_up_domain_max", "count", 2, 1e5, "scale_up.n_domain_max"),
+        _number("host_link_bandwidth", "GB/s", 4, 1000, "host_link.bytes_per_s"),
     ]
     power = [
-        Quantity(name="power_limit", unit="W", low=30, high=5000),
-        Quantity(name="power_idle", unit="W", low=1, high=500),
-        Quantity(name="power_loaded_idle", unit="W", low=5, high=800),
+        _number("power_limit", "W", 30, 5000, "power.limit_w"),
+        _number("power_idle", "W", 1, 500, "power.idle_w"),
+        _number("power_loaded_idle", "W", 5, 800, "power.loaded_idle_w"),
     ]
     other = [
-        Quantity(name="devices_per_package", unit="count", low=1, high=16),
-        Quantity(name="matmul_ceiling_bf16", unit="TFLOP/s", low=1, high=2e4),
-        Quantity(name="price_low", unit="USD", low=100, high=1e6),
-        Quantity(name="price_high", unit="USD", low=100, high=1e6),
-        Quantity(name="embodied_carbon", unit="kgCO2e", low=10, high=1e4),
+        _number("devices_per_package", "count", 1, 16),
+        _number("matmul_ceiling_bf16", "TFLOP/s", 1, 2e4),
+        _number("price_low", "USD", 100, 1e6),
+        _number("price_high", "USD", 100, 1e6),
+        _number("embodied_carbon", "kgCO2e", 10, 1e4),
     ]
     words = _text(
         "name",
@@ -112,32 +123,42 @@ def _accelerator() -> list[Quantity]:
         "family",
         "form_factor",
         "instruction_set",
-        "memory_kind",
-        "launched",
         required=True,
+        memory_kind="memory.kind",
+        launched="lifecycle.launched",
     )
-    optional = _text("end_of_sale", "status", "scale_up_name", "host_link_name")
-    return [*words, *optional, *_peaks(), *memory, *links, *power, *other]
+    optional = _text(
+        end_of_sale="",
+        status="lifecycle.status",
+        scale_up_name="scale_up.name",
+        host_link_name="host_link.name",
+    )
+    return [*words, *optional, *peaks, *memory, *links, *power, *other]
 
 
 def _server() -> list[Quantity]:
-    words = _text("name", "accelerator", "cooling", required=True)
-    optional = _text("cpu", "fabric_nic", "front_nic", "psu")
+    words = _text("name", "accelerator", required=True, cooling="power.cooling")
+    optional = _text(
+        cpu="host.cpu",
+        fabric_nic="host.fabric_nic",
+        front_nic="host.front_nic",
+        psu="power.psu",
+    )
     numbers = [
-        Quantity(name="n_accelerators", unit="count", low=1, high=1024, required=True),
-        Quantity(name="n_cores", unit="count", low=4, high=1e4),
-        Quantity(name="ram", unit="GiB", low=16, high=1e5),
-        Quantity(name="n_fabric_nics", unit="count", low=1, high=1024),
-        Quantity(name="n_front_nics", unit="count", low=1, high=1024),
-        Quantity(name="nvme", unit="TB", low=0.1, high=5000),
-        Quantity(name="rack_units", unit="U", low=1, high=60),
-        Quantity(name="weight", unit="kg", low=5, high=3000),
-        Quantity(name="depth", unit="mm", low=200, high=2000),
-        Quantity(name="power_limit", unit="W", low=200, high=3e5),
-        Quantity(name="power_measured_peak", unit="W", low=100, high=3e5),
-        Quantity(name="power_measured_idle", unit="W", low=50, high=3e5),
-        Quantity(name="price_low", unit="USD", low=1e3, high=1e7),
-        Quantity(name="price_high", unit="USD", low=1e3, high=1e7),
+        _number("n_accelerators", "count", 1, 1024, "n_accelerators", required=True),
+        _number("n_cores", "count", 4, 1e4, "host.n_cores"),
+        _number("ram", "GiB", 16, 1e5, "host.ram_bytes"),
+        _number("n_fabric_nics", "count", 1, 1024, "host.n_fabric_nics"),
+        _number("n_front_nics", "count", 1, 1024, "host.n_front_nics"),
+        _number("nvme", "TB", 0.1, 5000, "host.nvme_bytes"),
+        _number("rack_units", "U", 1, 60, "height_u"),
+        _number("weight", "kg", 5, 3000, "weight_kg"),
+        _number("depth", "mm", 200, 2000, "depth_m"),
+        _number("power_limit", "W", 200, 3e5, "power.limit_w"),
+        _number("power_measured_peak", "W", 100, 3e5, "power.measured_peak_w"),
+        _number("power_measured_idle", "W", 50, 3e5, "power.measured_idle_w"),
+        _number("price_low", "USD", 1e3, 1e7),
+        _number("price_high", "USD", 1e3, 1e7),
     ]
     return [*words, *optional, *numbers]
 
@@ -145,40 +166,40 @@ def _server() -> list[Quantity]:
 def _network(kind: str) -> list[Quantity]:
     name = _text("name", required=True)
     port = [
-        Quantity(name="n_ports", unit="count", low=1, high=1024, required=True),
-        Quantity(name="port_bandwidth", unit="Gbit/s", low=1, high=3200, required=True),
+        _number("n_ports", "count", 1, 1024, "n_ports", required=True),
+        _number("port_bandwidth", "Gbit/s", 1, 3200, "port_bytes_per_s", required=True),
     ]
     if kind == "nic":
-        return [*name, *port, Quantity(name="power", unit="W", low=1, high=300)]
+        return [*name, *port, _number("power", "W", 1, 300, "power_w")]
     if kind == "switch":
         return [
             *name,
             *_text("fabric", required=True),
             *port,
-            Quantity(name="rack_units", unit="U", low=1, high=20),
-            Quantity(name="power_typical", unit="W", low=10, high=1e4),
-            Quantity(name="power_limit", unit="W", low=10, high=2e4),
-            Quantity(name="latency", unit="ns", low=10, high=1e5),
+            _number("rack_units", "U", 1, 20, "height_u"),
+            _number("power_typical", "W", 10, 1e4, "typical_w"),
+            _number("power_limit", "W", 10, 2e4, "limit_w"),
+            _number("latency", "ns", 10, 1e5, "latency_s"),
         ]
     return [
         *name,
         *_text("medium", required=True),
-        Quantity(name="bandwidth", unit="GB/s", low=1, high=4000, required=True),
-        Quantity(name="bandwidth_measured", unit="GB/s", low=1, high=4000),
-        Quantity(name="reach", unit="m", low=0.1, high=1e5),
-        Quantity(name="power", unit="W", low=0.01, high=100),
+        _number("bandwidth", "GB/s", 1, 4000, "bytes_per_s", required=True),
+        _number("bandwidth_measured", "GB/s", 1, 4000, "measured_bytes_per_s"),
+        _number("reach", "m", 0.1, 1e5, "reach_m"),
+        _number("power", "W", 0.01, 100, "power_w"),
     ]
 
 
 def _storage() -> list[Quantity]:
     return [
         *_text("name", "scope", required=True),
-        Quantity(name="read_bandwidth", unit="GB/s", low=0.001, high=1e4, required=True),
-        Quantity(name="write_bandwidth", unit="GB/s", low=0.001, high=1e4, required=True),
-        Quantity(name="iops", unit="1/s", low=1, high=1e9),
-        Quantity(name="latency", unit="us", low=1, high=1e6),
-        Quantity(name="price", unit="USD/GB-month", low=1e-4, high=10),
-        Quantity(name="usable", unit="frac", low=0.1, high=1),
+        _number("read_bandwidth", "GB/s", 0.001, 1e4, "read_bytes_per_s", required=True),
+        _number("write_bandwidth", "GB/s", 0.001, 1e4, "write_bytes_per_s", required=True),
+        _number("iops", "1/s", 1, 1e9, "operations_per_s"),
+        _number("latency", "us", 1, 1e6, "latency_s"),
+        _number("price", "USD/GB-month", 1e-4, 10, "usd_per_gb_month"),
+        _number("usable", "frac", 0.1, 1, "usable_frac"),
     ]
 
 
@@ -197,9 +218,6 @@ QUANTITIES: Mapping[Kind, Mapping[str, Quantity]] = MappingProxyType(
     }
 )
 """What may be said of an item, by its kind."""
-
-PRECISIONS = ("fp64", "fp64_matrix", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8")
-
 
 SECTIONS: Mapping[str, Kind] = MappingProxyType(
     {

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
-from gpuplan.csv_rows import packaged_rows
+from gpuplan.csv_rows import noun_from, packaged_rows
 from gpuplan.domain.model.layers import Attention, Experts, FeedForward, LayerGroup
 from gpuplan.domain.model.network import Checkpoint, Embedding, LayerStack, Model
 from gpuplan.domain.model.precision import FORMATS
@@ -71,20 +71,7 @@ def known_model(name: str) -> Model | None:
     row = _known().get(_key(name))
     if row is None:
         return None
-    dimensions = Dimensions(
-        n_layers=int(row["n_layers"]),
-        hidden=int(row["hidden"]),
-        n_heads=int(row["heads"]),
-        n_kv_heads=int(row["kv_heads"]),
-        head_dim=int(row["head_dim"]),
-        ffn=int(row["ffn"]),
-        is_gated=row["is_gated"] == "1",
-        n_vocab=int(row["vocab"]),
-        is_tied=row["is_tied"] == "1",
-        n_experts=int(row["n_experts"] or 0),
-        n_active=int(row["n_active"] or 0),
-    )
-    return model_from(row["name"], dimensions, source=row["source"])
+    return model_from(row["name"], noun_from(Dimensions, row), source=row["source"])
 
 
 def _attention(dimensions: Dimensions, n_heads: int, head_dim: int) -> Attention:

@@ -20,6 +20,16 @@ class Version:
     release: tuple[int, ...]
     tag: tuple[int, int] = (0, 0)
 
+    @classmethod
+    def read(cls, text: str) -> "Version":
+        """The version that the text spells, e.g. 0.6.6.post1 or 2.9.1+cu128; else ValueError."""
+        found = VERSION.fullmatch(text.strip())
+        if not found:
+            raise ValueError(f"{text!r} is no version number")
+        release = tuple(int(part) for part in found["release"].split("."))
+        tag = (TAGS[found["tag"]], int(found["number"] or 0)) if found["tag"] else (0, 0)
+        return cls(text.strip(), release, tag)
+
     @property
     def _key(self) -> tuple[tuple[int, ...], tuple[int, int]]:
         trimmed = self.release
@@ -51,14 +61,7 @@ class Version:
         return Version(".".join(map(str, release)), release)
 
 
-def version(text: str) -> Version:
-    """The version that the text spells, e.g. 0.6.6.post1 or 2.9.1+cu128; ValueError otherwise."""
-    found = VERSION.fullmatch(text.strip())
-    if not found:
-        raise ValueError(f"{text!r} is no version number")
-    release = tuple(int(part) for part in found["release"].split("."))
-    tag = (TAGS[found["tag"]], int(found["number"] or 0)) if found["tag"] else (0, 0)
-    return Version(text.strip(), release, tag)
+version = Version.read
 
 
 def allows(specifier: str, candidate: Version) -> bool:
