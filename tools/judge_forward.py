@@ -13,10 +13,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from fits.ranges import learned
 from ledger import FOLDER, TABLE
 from validation_ranges import bootstrap, interval_score
 
-from gpuplan.calibration.inference.ranges import Line, learned
+from gpuplan.calibration.inference.ranges import Line
 from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.csv_rows import read_csv_rows
 from gpuplan.domain.calibration.constants import RangeRule

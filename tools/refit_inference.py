@@ -15,17 +15,17 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from fits.inference import calibrate_inference, is_bound
+from fits.ranges import learned, with_tails
 from ledger import later_figures, later_lines, never_seen_lines
 
-from gpuplan.calibration.inference.ranges import Line, learned, with_tails
+from gpuplan.calibration.inference.ranges import Line
 from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.calibration.runs.fields import CONDITIONS
 from gpuplan.csv_rows import read_csv_rows
 from gpuplan.domain.calibration.constants import AT_LIMIT, InferenceCalibration
 from gpuplan.inputs.llama_matrix import MATRIX_COLUMNS, serving_rows
 from gpuplan.studies.validation.fit_inference import (
-    calibrate_inference,
-    is_bound,
     known_labels,
     study,
 )

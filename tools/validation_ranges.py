@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from fits.ranges import learned
 from ledger import FOLDER, Row, later_figures, later_lines, never_seen_lines, rows_of
 from validation_recipe import Recipe, Stated, recipe
 
-from gpuplan.calibration.inference.ranges import Line, learned
+from gpuplan.calibration.inference.ranges import Line
 from gpuplan.calibration.inference.site import PROBED
 from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.calibration.residuals import weighted_quantiles

@@ -11,7 +11,7 @@ from gpuplan.domain.simulation.fleet import UNSERVED
 from gpuplan.domain.traffic.stream import Grouping, Requests, requests_of
 from gpuplan.errors import InputError
 from gpuplan.simulation.serving.arrays import engine_state
-from gpuplan.simulation.serving.fleet.run import simulate_fleet
+from gpuplan.simulation.serving.fleet.run import resting, simulate_fleet
 from gpuplan.simulation.serving.gaps import gaps_of
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.runs import run_apart
@@ -19,7 +19,6 @@ from gpuplan.simulation.serving.kernels.sglang import state as sg
 from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.simulation.serving.sglang import asked_tokens, most_tokens, with_sglang
 from gpuplan.simulation.serving.stream import can_stream
-from gpuplan.studies.replay.routed import resting
 from kernels.cases import fleet_of, stream_of
 from kernels.fleets import autoscaled_fleet, grouped_stream
 

@@ -210,11 +210,15 @@ def closed_loop_at(
     others_s = r.interference_frac * greater(case.n_sequences - 1.0, 0.0) * times.shared_s
     half_s = 0.5 * (own_s + others_s - first_s)
     answer_s = half_s + (half_s * half_s + own_s * first_s) ** 0.5
-    tpot_s = answer_s / case.output_tokens
+    return paced_loop(case, first_s, answer_s / case.output_tokens, times.n_running)
+
+
+def paced_loop(case: ServingCase, first_s: Number, tpot_s: Number, n_running: Number) -> Served:
+    """What users get whose two latencies are known."""
     e2e_s = first_s + greater(case.output_tokens - 1.0, 0.0) * tpot_s
     # Little's law over all users, those that wait for room included.
-    rate = lesser(case.n_sequences * case.output_tokens / e2e_s, times.n_running / tpot_s)
-    return Served(rate, first_s, tpot_s, e2e_s, times.n_running)
+    rate = lesser(case.n_sequences * case.output_tokens / e2e_s, n_running / tpot_s)
+    return Served(rate, first_s, tpot_s, e2e_s, n_running)
 
 
 def open_loop(work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase) -> Served:

@@ -220,12 +220,15 @@ def _limits(of: EvaluatedDeployment, requests: Requests) -> EngineLimits:
     All iterations that a request loses at its start are among the constants, which were fitted to
     runs of engines that plan nothing ahead.
     """
-    longest = int((requests.input_tokens + requests.output_tokens).max())
-    n_longest = math.ceil(longest / of.limits.block_tokens) + 1
+    limits = roomy_limits(of, requests.input_tokens + requests.output_tokens)
+    return replace(limits, admission=replace(limits.admission, is_ahead=False), start_s=0.0)
+
+
+def roomy_limits(of: EvaluatedDeployment, tokens: Ints) -> EngineLimits:
+    """The engine's own for requests of about the mean length, none of which is refused."""
+    n_longest = math.ceil(int(tokens.max()) / of.limits.block_tokens) + 1
     return replace(
         of.limits,
-        admission=replace(of.limits.admission, is_ahead=False),
-        start_s=0.0,
         # Lengths are drawn around the mean: none is refused for what was never asked.
         max_context_tokens=None,
         # Where not even one has room, the caller says so; here it runs alone.
@@ -263,12 +266,17 @@ def _is_growing(wait_s: Floats, tpot_s: float) -> bool:
     return bool(end_s.mean() > max(1.5 * half_s.mean(), LONG_WAIT_STEPS * tpot_s))
 
 
+def not_run(load: str) -> Assumption:
+    """A load that was to be run has a formula's latencies."""
+    why = "iterations or the whole run take longer than the simulator can count"
+    value = "a formula of means instead of a run: too quick near saturation"
+    return assume("waits", value, why, f"{load}, --input-tokens")
+
+
 def run_assumptions(run: OpenLoop | None, setup: ServingSetup) -> tuple[Assumption, ...]:
     """What a prediction at a rate rests on, and whether the rate can be held."""
     if run is None:
-        why = "iterations or the whole run take longer than the simulator can count"
-        value = "a formula of means instead of a run: too quick near saturation"
-        return (assume("waits", value, why, "--rate, --input-tokens"),)
+        return (not_run("--rate"),)
     if setup.load.limits is not None:
         why = "submissions raise their rate until a limit on latency binds"
         value = f"{TPOT_LIMIT_FRAC:g} and {TTFT_LIMIT_FRAC:g} of the limits on TPOT and TTFT"

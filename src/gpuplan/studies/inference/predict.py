@@ -26,9 +26,14 @@ from gpuplan.domain.inference.performance import (
     StepBreakdown,
 )
 from gpuplan.domain.provenance import Assumption, Estimate
-from gpuplan.performance.kernels.regimes import Served, mixed_load, serve_start_s
+from gpuplan.performance.kernels.regimes import (
+    Served,
+    mixed_load,
+    paced_loop,
+    serve_start_s,
+)
 from gpuplan.performance.kernels.step import step_parts
-from gpuplan.performance.serving.regimes import serve
+from gpuplan.performance.serving.regimes import BALANCING, serve
 from gpuplan.studies.inference.deployment import EvaluatedDeployment, constants_for
 
 # What is estimated rather than fitted: nothing like it was measured.
@@ -135,19 +140,51 @@ class ReplicaForecast(NamedTuple):
 
 
 def replica_forecast(of: EvaluatedDeployment) -> ReplicaForecast:
-    """By the regime's formula; requests at a rate by a run of an engine."""
+    """By the regime's formula; requests at a rate, and some closed loops, by a run."""
     setup, case = of.setup, of.case
     budget = float(setup.settings.max_batch_tokens)
     regime = setup.load.regime
     served = serve(regime, of.work, of.step, r=of.regime, case=case, batch_tokens=budget)
     formula = ReplicaForecast(served, float(served.tpot_s))
+    if is_loop_run(setup):
+        return _run_loop(of, formula)
     if regime != "poisson" or case.requests_per_s <= 0.0:
         return formula
-    # The simulator is loaded by those alone who ask at a rate.
+    return _run_at_rate(of, formula)
+
+
+def is_loop_run(setup: ServingSetup) -> bool:
+    """A closed loop that no formula of one batch knows: which of several batches, or of the pieces
+    of a prompt longer than an iteration, a request meets decides how long it waits.
+
+    The simulator does not keep data-parallel ranks even, as engines do that hold prompts back.
+    """
+    load, layout = setup.load, setup.layout
+    if load.regime != LOOP or (layout.dp > 1 and setup.engine.name in BALANCING):
+        return False
+    fresh_tokens = load.input_tokens * (1.0 - load.cached_input_frac)
+    return layout.n_engines > 1 or fresh_tokens > setup.settings.max_batch_tokens
+
+
+def _run_loop(of: EvaluatedDeployment, formula: ReplicaForecast) -> ReplicaForecast:
+    # The simulator is loaded by those alone whose load is run.
+    from gpuplan.studies.inference.closed_loop import closed_loop_run  # noqa: PLC0415
+    from gpuplan.studies.inference.open_loop import not_run  # noqa: PLC0415
+
+    run = closed_loop_run(of)
+    if run is None:
+        return formula._replace(assumptions=(not_run("--concurrency"),))
+    early = of.regime.first_wave_frac
+    first_s = early * run.first_s + (1.0 - early) * run.later_s
+    served = paced_loop(of.case, first_s, run.tpot_s, formula.served.n_running)
+    return ReplicaForecast(served, run.tpot_s)
+
+
+def _run_at_rate(of: EvaluatedDeployment, formula: ReplicaForecast) -> ReplicaForecast:
     from gpuplan.studies.inference.open_loop import open_loop_run, run_assumptions  # noqa: PLC0415
 
-    run = open_loop_run(of)
-    said = run_assumptions(run, setup)
+    run, case = open_loop_run(of), of.case
+    said = run_assumptions(run, of.setup)
     if run is None:
         return formula._replace(assumptions=said)
     start_s = float(serve_start_s(of.work, of.step, of.regime, case, run.tpot_mean_s))
@@ -155,7 +192,8 @@ def replica_forecast(of: EvaluatedDeployment) -> ReplicaForecast:
     e2e_s = first_s + case.output_tokens * run.tpot_mean_s
     # What queues does not run: Little's law counts it, the engine's limits do not.
     n_running = min(run.n_running, of.most_running)
-    served = Served(served.output_tokens_per_s, first_s, run.tpot_mean_s, e2e_s, n_running)
+    rate = formula.served.output_tokens_per_s
+    served = Served(rate, first_s, run.tpot_mean_s, e2e_s, n_running)
     return ReplicaForecast(served, run.tpot_p50_s, said)
 
 

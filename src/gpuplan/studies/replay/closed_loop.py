@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,15 +13,11 @@ from gpuplan.domain.columns import floats
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.scenario.demand import RequestShape
 from gpuplan.domain.scenario.workload import Serving
-from gpuplan.domain.simulation.engine import Fleet
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.traffic.drawn import DrawnLoad, LoadSource
 from gpuplan.domain.traffic.stream import ClosedLoop, Grouping, requests_of
 from gpuplan.errors import InputError, Problem
-from gpuplan.simulation.serving.fleet.run import simulate_closed_loop
-from gpuplan.simulation.serving.run import simulate_lockstep_loop
 from gpuplan.studies.inference.prefix import fresh_requests
-from gpuplan.studies.replay.routed import resting
 from gpuplan.units import DAY
 
 MOST_REQUESTS = 50_000_000  # all are kept in memory
@@ -150,21 +145,6 @@ def closed_load(load: DrawnLoad, *, seed: int) -> LoadSource:
         loop=loop,
         n_loop=wanted.n_all,
     )
-
-
-def closed_outcome(loop: ClosedLoop, fleet: Fleet, *, bin_s: float) -> Outcome:
-    """The loop against equal engines behind one router."""
-    heard = _heard(loop, fleet.limits.start_s)
-    if fleet.lockstep is not None:
-        return simulate_lockstep_loop(heard, fleet, bin_s=bin_s)
-    found = simulate_closed_loop(heard, resting(fleet), bin_s=bin_s)
-    return replace(found.outcome, paid_engine_s=None)
-
-
-def _heard(loop: ClosedLoop, outside_s: float) -> ClosedLoop:
-    """A user thinks when the answer has come, which is after its time outside the engine."""
-    is_later = np.diff(loop.user, prepend=loop.user[0] - 1) == 0
-    return replace(loop, think_s=floats(loop.think_s + np.where(is_later, outside_s, 0.0)))
 
 
 def ended_together(

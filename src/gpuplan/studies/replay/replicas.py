@@ -38,10 +38,11 @@ from gpuplan.simulation.serving.statistics import flow_of
 from gpuplan.simulation.serving.stream import can_stream, in_blocks
 from gpuplan.simulation.serving.text import shares_text, with_lookups, without_cache
 from gpuplan.studies.inference.admission import SGLANG, assumed_admission
+from gpuplan.studies.inference.closed_loop import closed_outcome
 from gpuplan.studies.inference.configuration import setup_of
 from gpuplan.studies.inference.deployment import EvaluatedDeployment, evaluated
 from gpuplan.studies.naming import model_named, with_overlays
-from gpuplan.studies.replay.closed_loop import closed_outcome, ended_together, first_of
+from gpuplan.studies.replay.closed_loop import ended_together, first_of
 from gpuplan.studies.replay.judge import (
     check_asked,
     has_own_steps,

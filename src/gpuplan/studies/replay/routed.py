@@ -8,17 +8,9 @@ from dataclasses import replace
 
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.simulation.engine import Fleet
-from gpuplan.domain.simulation.fleet import (
-    ElasticFleet,
-    Pool,
-    PoolShare,
-    PoolSize,
-    Router,
-    Service,
-)
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.traffic.stream import PrefixBlocks, Requests
-from gpuplan.simulation.serving.fleet.run import simulate_fleet
+from gpuplan.simulation.serving.fleet.run import resting, simulate_fleet
 from gpuplan.simulation.serving.run import simulate_serving
 
 BIN_S = 60.0
@@ -49,24 +41,3 @@ def routed_outcome(
         return simulate_serving(requests, fleet, bin_s=bin_s, blocks=blocks)
     found = simulate_fleet(requests, resting(fleet), bin_s=bin_s, blocks=blocks)
     return replace(found.outcome, paid_engine_s=None)
-
-
-def resting(fleet: Fleet) -> ElasticFleet:
-    """The same engines as an autoscaled fleet of which nothing ever changes."""
-    size, decode = PoolSize(n_first=fleet.n_engines), fleet.decode
-    pool = Pool(
-        name="prefill" if decode else "fleet", limits=fleet.limits, table=fleet.table, size=size
-    )
-    router = Router(rule=fleet.router)
-    if decode is None:
-        return ElasticFleet(pools=(pool,), router=router, seed=fleet.seed)
-    size = PoolSize(n_first=decode.n_engines)
-    second = Pool(name="decode", limits=fleet.limits, table=decode.table, size=size)
-    shares = [(PoolShare(pool=each.name),) for each in (pool, second)]
-    return ElasticFleet(
-        pools=(pool, second),
-        services=(Service(name="service", pools=shares[0], decode_pools=shares[1]),),
-        router=router,
-        handover=decode.transfer,
-        seed=fleet.seed,
-    )

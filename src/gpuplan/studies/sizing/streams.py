@@ -19,9 +19,10 @@ from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.scenario.demand import Arrivals, RequestShape
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.traffic.stream import ClosedLoop, Requests, alike
+from gpuplan.studies.inference.closed_loop import closed_outcome
 from gpuplan.studies.inference.deployment import EvaluatedDeployment
 from gpuplan.studies.inference.prefix import fresh_requests
-from gpuplan.studies.replay.closed_loop import Users, closed_outcome, users_loop
+from gpuplan.studies.replay.closed_loop import Users, users_loop
 from gpuplan.studies.replay.routed import routed_outcome
 from gpuplan.units import HOUR
 

@@ -18,12 +18,14 @@ from gpuplan.performance.kernels.regimes import (
     closed_loop_at,
     loop_times,
     open_loop,
+    paced_loop,
     serve_start_s,
 )
 from gpuplan.performance.kernels.step import StepConstants, StepWork
-from gpuplan.performance.serving.regimes import loop_waits, serving_case
+from gpuplan.performance.serving.regimes import loop_waits, serve, serving_case
 from gpuplan.studies.inference.deployment import EvaluatedDeployment
 from gpuplan.studies.inference.open_loop import open_loop_run
+from gpuplan.studies.inference.predict import is_loop_run, replica_forecast
 from gpuplan.studies.inference.work import setup_work
 from gpuplan.studies.measured.inference import Row, serving_setup
 from gpuplan.units import MS
@@ -166,11 +168,11 @@ class Simulated(NamedTuple):
     first_s: Floats  # mean wait of a closed loop's first wave
     later_s: Floats
     prompt_s: Floats  # what one prompt added to an iteration there
-    open_ratio: Floats  # a run at a rate over the formula, one line per field of `OpenRatios`
+    run_ratio: Floats  # a run of engines over the formula, one line per field of `RunRatios`
 
 
-class OpenRatios(NamedTuple):
-    """Ratios of a simulated run at a rate to the formula: waits, and times per token."""
+class RunRatios(NamedTuple):
+    """Ratios of a run to the formula: waits (of loops TTFT), and times per token."""
 
     wait_mean: Floats
     tpot_mean: Floats
@@ -179,7 +181,7 @@ class OpenRatios(NamedTuple):
 
 def not_simulated(n_rows: int) -> Simulated:
     """Formulas alone; closed loops wait for a second."""
-    ratios = np.ones((len(OpenRatios._fields), n_rows))
+    ratios = np.ones((len(RunRatios._fields), n_rows))
     return Simulated(np.ones(n_rows), np.ones(n_rows), np.ones(n_rows), ratios)
 
 
@@ -197,11 +199,14 @@ def log_predictions(
             times = loop_times(group.work, k, r, group.case)
             wait_s = wait_s * times.prompt_s / runs.prompt_s[group.rows]
             served = closed_loop_at(group.work, k, r, group.case, wait_s, times)
+            ratios = RunRatios(*runs.run_ratio[:, group.rows])
+            first_s, tpot_s = served.ttft_s * ratios.wait_mean, served.tpot_s * ratios.tpot_mean
+            served = paced_loop(group.case, first_s, tpot_s, served.n_running)
         else:
             served = REGIMES[group.regime](group.work, k, r, group.case)
         apart: Values = {}
         if group.regime == "poisson":
-            ratios = OpenRatios(*runs.open_ratio[:, group.rows])
+            ratios = RunRatios(*runs.run_ratio[:, group.rows])
             served, apart = at_a_rate(group, k, r, served=served, ratios=ratios)
         for at, place, metric in group.reads:
             value = apart[metric] if metric in apart else metric_value(served, metric, group)
@@ -210,7 +215,7 @@ def log_predictions(
 
 
 def at_a_rate(
-    group: Group, k: StepConstants, r: RegimeConstants, *, served: Served, ratios: OpenRatios
+    group: Group, k: StepConstants, r: RegimeConstants, *, served: Served, ratios: RunRatios
 ) -> tuple[Served, Values]:
     """The formula's result moved to simulated runs, and metrics that are no field of it."""
     start_s = serve_start_s(group.work, k, r, group.case, served.tpot_s)
@@ -253,19 +258,30 @@ def simulated(
             waits = loop_waits(work, k, times, case=case, batch_tokens=budget)
             runs.first_s[i], runs.later_s[i] = waits
             runs.prompt_s[i] = times.prompt_s
+            if is_loop_run(setup):
+                runs.run_ratio[:, i] = _loop_ratios(setup, k, r)
         elif setup.load.regime == "poisson" and case.requests_per_s > 0.0:
-            runs.open_ratio[:, i] = _open_ratios(setup, work, k, r=r, case=case)
+            runs.run_ratio[:, i] = _open_ratios(setup, work, k, r=r, case=case)
     return runs
+
+
+def _loop_ratios(setup: ServingSetup, k: StepConstants, r: RegimeConstants) -> RunRatios:
+    of = EvaluatedDeployment(setup, (k, r))
+    budget = float(setup.settings.max_batch_tokens)
+    near = serve("fixed_concurrency", of.work, k, r=r, case=of.case, batch_tokens=budget)
+    run = replica_forecast(of).served
+    tpot_ratio = run.tpot_s / near.tpot_s
+    return RunRatios(run.ttft_s / near.ttft_s, tpot_ratio, tpot_ratio)
 
 
 def _open_ratios(
     setup: ServingSetup, work: StepWork, k: StepConstants, *, r: RegimeConstants, case: ServingCase
-) -> OpenRatios:
+) -> RunRatios:
     near = open_loop(work, k, r, case)
     wait_s = near.ttft_s - serve_start_s(work, k, r, case, near.tpot_s)
     run = open_loop_run(EvaluatedDeployment(setup, (k, r)))
     if run is None:
-        return OpenRatios(*np.ones(len(OpenRatios._fields)))
-    return OpenRatios(
+        return RunRatios(*np.ones(len(RunRatios._fields)))
+    return RunRatios(
         run.wait_mean_s / wait_s, run.tpot_mean_s / near.tpot_s, run.tpot_p50_s / near.tpot_s
     )

@@ -2,15 +2,9 @@
 
 import numpy as np
 import pytest
+from fits.ranges import group_weights, learned, least_halves, with_tails
 
-from gpuplan.calibration.inference.ranges import (
-    Line,
-    errors_by_split,
-    group_weights,
-    learned,
-    least_halves,
-    with_tails,
-)
+from gpuplan.calibration.inference.ranges import Line, errors_by_split
 from gpuplan.domain.calibration.constants import RangeRule, range_keys
 
 KNOWN, NEW = "known model and accelerator", "new accelerator"

@@ -12,7 +12,8 @@ from gpuplan.domain.simulation.simulation import SimulateRequest, Simulation
 from gpuplan.domain.traffic.drawn import DrawnLoad
 from gpuplan.domain.traffic.stream import ClosedLoop
 from gpuplan.errors import InputError
-from gpuplan.studies.replay.closed_loop import closed_outcome, ended_together
+from gpuplan.studies.inference.closed_loop import closed_outcome
+from gpuplan.studies.replay.closed_loop import ended_together
 
 LOOP = DrawnLoad(
     law="closed", n_users=16, think_s=2.0, n_requests=3200,

@@ -7,7 +7,8 @@ from tests.unit.studies.sizing.test_workload import AROUND, CHAT, FAST, tools
 
 from gpuplan.domain.scenario.demand import LatencyLimit, Slo
 from gpuplan.domain.scenario.terms import Choice
-from gpuplan.studies.replay.closed_loop import closed_outcome, users_loop, users_of
+from gpuplan.studies.inference.closed_loop import closed_outcome
+from gpuplan.studies.replay.closed_loop import users_loop, users_of
 from gpuplan.studies.sizing.task import task_of
 from gpuplan.studies.sizing.workload import size_workload
 

@@ -117,7 +117,7 @@ def test_only_loops_and_rates_are_simulated(table) -> None:
     runs, still = simulated(table, values_of(table)), not_simulated(3)
     assert runs.later_s[:2].tolist() == still.later_s[:2].tolist()
     assert runs.later_s[2] != still.later_s[2]
-    assert (runs.open_ratio == 1).all()
+    assert (runs.run_ratio == 1).all()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,16 @@ from functools import partial
 import numpy as np
 
 from gpuplan.domain.columns import Ints
-from gpuplan.domain.simulation.fleet import ElasticFleet, FleetOutcome
+from gpuplan.domain.simulation.engine import Fleet
+from gpuplan.domain.simulation.fleet import (
+    ElasticFleet,
+    FleetOutcome,
+    Pool,
+    PoolShare,
+    PoolSize,
+    Router,
+    Service,
+)
 from gpuplan.domain.traffic.stream import ClosedLoop, PrefixBlocks, Requests
 from gpuplan.errors import InputError, one
 from gpuplan.simulation.serving.arrays import loop_requests, loop_turns
@@ -72,6 +81,27 @@ def simulate_closed_loop(
     accepted, reasons = _servable(requests, fleet, service)
     jobs = Jobs(requests, service, accepted, loop_turns(loop, accepted), loop.think_s, None)
     return _run_textless(jobs, fleet, reasons, bin_s=bin_s, method=method, is_closed=True)
+
+
+def resting(fleet: Fleet) -> ElasticFleet:
+    """The same engines as an autoscaled fleet of which nothing ever changes."""
+    size, decode = PoolSize(n_first=fleet.n_engines), fleet.decode
+    pool = Pool(
+        name="prefill" if decode else "fleet", limits=fleet.limits, table=fleet.table, size=size
+    )
+    router = Router(rule=fleet.router)
+    if decode is None:
+        return ElasticFleet(pools=(pool,), router=router, seed=fleet.seed)
+    size = PoolSize(n_first=decode.n_engines)
+    second = Pool(name="decode", limits=fleet.limits, table=decode.table, size=size)
+    shares = [(PoolShare(pool=each.name),) for each in (pool, second)]
+    return ElasticFleet(
+        pools=(pool, second),
+        services=(Service(name="service", pools=shares[0], decode_pools=shares[1]),),
+        router=router,
+        handover=decode.transfer,
+        seed=fleet.seed,
+    )
 
 
 def _servable(
