@@ -92,6 +92,12 @@ class PlanOptions(NamedTuple):
     concurrency: Concurrency = None
     think_time_s: ThinkTime = None
     growth: Count = option(LOAD, "Demand growth per month, 0.05 is 5 %.")
+    largest_load: bool | None = option(
+        LOAD,
+        "Largest load that the allowed hardware carries within all SLOs and limits, in place of "
+        "the stated one.",
+        "--largest-load",
+    )
     jobs: Path | None = option(
         LOAD, "Job trace of a shared cluster: plan the nodes of a cluster file for it.", "--jobs"
     )
@@ -294,6 +300,7 @@ def _request(options: PlanOptions) -> "PlanRequest":
             calibration=options.calibration,
             is_replay_full=_is_full(options.replay),
             engines=tuple(dict.fromkeys(names(options.engines) or ())),
+            is_largest=options.largest_load,
         ),
     )
 

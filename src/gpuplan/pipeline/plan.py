@@ -38,6 +38,7 @@ from gpuplan.studies.planning.groups import (
     solve_groups,
 )
 from gpuplan.studies.planning.inputs import PlanInputs, plan_inputs
+from gpuplan.studies.planning.largest import asks_largest, at_largest_load
 from gpuplan.studies.planning.options import FleetTable, fleet_table
 from gpuplan.studies.planning.owned_first import (
     OwnedReach,
@@ -56,6 +57,8 @@ def plan(request: PlanRequest) -> Answer:
     engines = request.basis.engines
     if engines:
         return best_engine(engines, [plan(request_for(request, name)) for name in engines])
+    if asks_largest(request):
+        return at_largest_load(request, plan)
     inputs = plan_inputs(request)
     scenario = inputs.scenario
     sizings = [size_workload(work, scenario, inputs.around) for work in scenario.workloads]

@@ -226,6 +226,7 @@ class Explanation:
     next_spend: tuple[str, ...] = ()  # what the next 10,000 USD buy best
     naive: tuple[WhyNot, ...] = ()  # what simpler reasoning would have bought
     growth: tuple[GrowthRow, ...] = ()  # low, middle and high, where demand grows
+    largest: str = ""  # where the largest load was asked for: what it is, and why no more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ class PlanBasis(NamedTuple):
     is_replay_full: bool = False  # every request of the day or week, however many
     engines: tuple[str, ...] = ()  # to choose from; empty: the one of the scenario
     is_brief: bool = False  # the choice with its cost range and odds: no alternatives, no charts
+    is_largest: bool | None = None  # the largest load instead of the stated one; None: as words say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,3 +56,4 @@ class Description:
     tree: Mapping[str, Any]
     understood: tuple[Understood, ...]
     assumptions: tuple[Assumption, ...]
+    asks_largest: bool = False  # how much hardware carries, not what a load needs

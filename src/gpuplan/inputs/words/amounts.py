@@ -1,5 +1,6 @@
 """Phrases of load: who asks, how often, how much there is to do, and how long each piece is."""
 
+import re
 from typing import NamedTuple
 
 from gpuplan.inputs.words.phrases import Facts, Phrase, Rule, means, states
@@ -69,8 +70,11 @@ def _rated(unit: str, per_s: float, period_s: float) -> Facts:
 
 
 def _rate(phrase: Phrase) -> Facts:
-    period = phrase.period_s()
-    return _rated(_unit(phrase), phrase.number() / period, period)
+    """Pieces per time; of a day or more, output tokens are what is written."""
+    period, unit = phrase.period_s(), _unit(phrase)
+    if unit == "token" and period >= DAY and re.match("out|gen|dec", phrase.get("token")):
+        unit = "written"
+    return _rated(unit, phrase.number() / period, period)
 
 
 def _short_rate(phrase: Phrase) -> Facts:
@@ -162,12 +166,31 @@ def _peak_and_mean(phrase: Phrase) -> Facts:
     return {"demand.peak_to_mean": ratio, **_rated(_unit(phrase), phrase.number() / period, period)}
 
 
+def _largest(phrase: Phrase) -> Facts:
+    """How much hardware carries: of whom or what, the largest number is asked for."""
+    if phrase.get("tokens"):
+        return {"largest": "demand.output_tokens_per_s"}
+    if phrase.get("agents"):
+        return {"largest": "demand.concurrent_requests", "use": "agents"}
+    if phrase.get("people"):
+        is_at_once = phrase.get("at_once") or phrase.get("at_once2")
+        return {"largest": "demand.concurrent_users" if is_at_once else "demand.users"}
+    if phrase.get("at_once") or phrase.get("at_once2"):
+        return {"largest": "demand.concurrent_requests"}
+    return {"largest": "demand.requests_per_day" if phrase.get("day") else "demand.requests_per_s"}
+
+
+_AT_ONCE = r"concurrent(?:ly)?|simultaneous(?:ly)?|parallel|at\s+once|at\s+the\s+same\s+time"
 HOURS = (
-    means(
-        rf"\bhow\s+many\s+(?:\w+\s+)??(?:{PEOPLE}|{REQUESTS}|tokens?)\b|\bwhat\s+(?:load|throughput|rate)\b"
-        rf"|\b(?:as\s+many|max(?:imum)?(?:\s+(?:number|amount)\s+of)?)\s+(?:{PEOPLE}|{REQUESTS})\b"
+    Rule(
+        r"\b(?:how\s+(?:many|much)|what(?:'s|\s+is)?(?:\s+the)?|as\s+many|(?:the\s+)?max(?:imum)?"
+        r"(?:\s+(?:number|amount)\s+of)?|(?:the\s+)?(?:most|largest|highest)(?:\s+number\s+of)?)\s+"
+        rf"(?:(?P<at_once>{_AT_ONCE})\s+|(?:peak|daily|active|coding|chat|of|our|more)\s+)*"
+        rf"(?:(?P<people>{PEOPLE}|conversations|sessions)|(?P<agents>agents)|{REQUESTS}"
+        r"|(?P<tokens>(?:output\s+)?tokens?)|load|throughput|traffic|(?:request\s+)?rate|rps|qps)\b"
+        rf"(?:\s*(?:/|per|an?)\s*(?:s|sec|seconds?|(?P<day>day))\b)?(?:\s+(?P<at_once2>{_AT_ONCE})\b)?"
         r"(?:\s+as\s+possible)?",
-        capacity=True,
+        _largest,
     ),
     Rule(
         r"(?P<kept>\b(?:we|i)\s+(?:only\s+|just\s+)?have\s+){t}(?:\s+(?:of\s+)?time)?(?:\s*(?:,|and|plus))?",

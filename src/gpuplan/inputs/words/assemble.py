@@ -220,7 +220,8 @@ def _is_stream(draft: Draft) -> bool:
     """Pieces counted by the day or longer, for which nobody is said to wait."""
     if any(field.startswith("slo.") for field in draft.facts):
         return False
-    rates = [draft.value(f"rate.{unit}") for unit in ("doc", "image", "audio_s", "token")]
+    units = ("doc", "image", "audio_s", "token", "written")
+    rates = [draft.value(f"rate.{unit}") for unit in units]
     return any(rate is not None and rate.period_s >= DAY for rate in rates)
 
 
@@ -296,7 +297,7 @@ def _services(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
     else:
         if beside is not None:
             _documents_beside(draft, stated.value if stated else (), beside)
-        put_demand(draft, at)
+        put_demand(draft, at, use)
         put_slo(draft, at, use, why)
     move_keys(draft, at, OF_WORK)
     _index(draft, use)

@@ -1,6 +1,7 @@
 """Facts of a description → the keys of its terms: money, owned nodes, growth, site and policy."""
 
 from gpuplan.inputs.words.draft import Draft
+from gpuplan.inputs.words.scan import Fact
 from gpuplan.inputs.words.targets import EXCHANGE_DAY
 from gpuplan.units import DAY, MONTH
 
@@ -16,11 +17,24 @@ def put_terms(draft: Draft, *, is_job: bool) -> None:
             for card, n, per_node in owned.value
         ]
         draft.put(("owned",), nodes, owned.words)
+        _existing_only(draft, owned)
     if "span_s" in draft.facts:
         draft.move("span_s", ("budget", "horizon_months"), 1 / MONTH)
     roots = ("policy.", "budget.", "growth.", "site.", "objective")
     for field in [name for name in draft.facts if name.startswith(roots)]:
         draft.move(field, tuple(field.split(".")))
+
+
+def _existing_only(draft: Draft, owned: Fact) -> None:
+    """Nothing is rented, and no more bought than there is."""
+    only = draft.take("existing_only")
+    if only is None:
+        return
+    n_most = sum(n_nodes * n_each for _, n_nodes, n_each in owned.value)
+    draft.put(("policy", "purchases"), ["owned"], only.words)
+    draft.put(("policy", "max_accelerators"), n_most, only.words)
+    kinds = [card for card, _, _ in owned.value]
+    draft.put(("policy", "accelerators", "allowed"), kinds, only.words)
 
 
 def _money(draft: Draft, *, is_job: bool) -> None:

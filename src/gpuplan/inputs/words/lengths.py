@@ -1,6 +1,6 @@
 """Phrases of length: how long each piece of work is, in tokens, pixels, frames or seconds."""
 
-from gpuplan.inputs.words.amounts import ABOUT, DOCS, OF_ONE, TOK, counted
+from gpuplan.inputs.words.amounts import DOCS, OF_ONE, TOK, Rate, counted
 from gpuplan.inputs.words.phrases import Facts, Phrase, Rule, states
 
 TOKENS_PER_PAGE = 660.0  # 500 words
@@ -49,13 +49,30 @@ def _size(phrase: Phrase) -> Facts:
     }
 
 
+def _traffic(phrase: Phrase) -> Facts:
+    """Tokens in and out over a period: what is written, and how much is read for it."""
+    period, written = phrase.period_s(), phrase.number("m")
+    return {
+        "rate.written": Rate("written", written / period, period),
+        "in_out_ratio": phrase.number("n") / max(written, 1e-9),
+    }
+
+
 LENGTHS = (
+    Rule(
+        rf"{{n}}\s*(?:{_IN}|read)[\s-]*tok(?:en)?s?\s*(?:/|,|and|&|\+|plus)*\s*{{m}}\s*"
+        rf"(?:{_OUT}|written)[\s-]*tok(?:en)?s?\s*{{per}}",
+        _traffic,
+    ),
     Rule(
         r"(?:(?<=videos )|(?<=clips )|(?<=calls )|(?<=recordings ))of\s+{t}(?:\s+each)?",
         lambda p: {"request.audio_s": p.seconds()},
     ),
     Rule(rf"{{n}}[\s-]page\s+(?P<kept>{DOCS}\b)", _pages),
-    Rule(rf"(?P<kept>{DOCS}\s+)(?:of|with)\s+{ABOUT}{{n}}\s+pages(?:\s+each)?\b", _pages),
+    Rule(
+        rf"(?P<kept>{DOCS}\s+)(?:(?:of|with|up\s+to|as\s+long\s+as|about|around)\s+)+{{n}}\s+pages(?:\s+each)?\b",
+        _pages,
+    ),
     Rule(
         r"{n}[\s-]*(?P<token>tok(?:en)?s?)\s+(?:of\s+)?(?:training\s+|text\s+)?(?:dataset|corpus|data)\b",
         counted,

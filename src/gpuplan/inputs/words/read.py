@@ -7,11 +7,12 @@ that names its flag. The document then goes the way of every scenario file.
 import difflib
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.requests.plan import Description
+from gpuplan.domain.requests.plan import Description, Understood
 from gpuplan.errors import InputError, Problem, printable
 from gpuplan.inputs.documents.document import Document
 from gpuplan.inputs.documents.scalars import shorten
@@ -75,7 +76,8 @@ def described_scenario(
     services = services_of(text, found, _is_task) if is_many else []
     if services:
         facts, problems = merged(fact for fact in found.facts if not _is_task(fact.field))
-    problems += _capacity(facts)
+    largest = _with_largest(facts)
+    problems += _unbounded(largest, facts)
     problems += _faults(text, found, models, lexicon, is_task=any(map(_is_task, facts)))
     if problems:
         raise InputError("plan", problems)
@@ -89,8 +91,9 @@ def described_scenario(
     document = with_flags(Document(name="the description", data=draft.tree), given)
     return document, Description(
         tree=document.data,
-        understood=tuple(draft.understood),
+        understood=tuple(_searched(each, largest) for each in draft.understood),
         assumptions=(*_ignored(found), *draft.assumed),
+        asks_largest=largest is not None,
     )
 
 
@@ -141,14 +144,33 @@ def _faults(
     return faults
 
 
-def _capacity(facts: dict[str, Fact]) -> list[Problem]:
-    """What hardware carries is another question than what a load needs."""
-    asked = facts.pop("capacity", None)
+def _with_largest(facts: dict[str, Fact]) -> Fact | None:
+    """What hardware carries, where no load is named: the search begins with one of it."""
+    asked = facts.pop("largest", None)
     if asked is None or any(name.startswith(("demand.", "rate.", "amount.")) for name in facts):
+        return None
+    facts[asked.value] = asked._replace(field=asked.value, value=1)
+    owned = facts.get("owned")
+    if owned is not None and "policy.purchases" not in facts and "money" not in facts:
+        facts["existing_only"] = owned._replace(field="existing_only", value=True)
+    return asked
+
+
+def _unbounded(asked: Fact | None, facts: dict[str, Fact]) -> list[Problem]:
+    """Without hardware, money or power that there is, any load is carried."""
+    limits = {"policy.max_accelerators", "owned", "money", "site.power_kw"}
+    if asked is None or limits & set(facts):
         return []
-    fix = 'name a load, e.g. "400 users"; or raise --rate of gpuplan simulate MODEL --on 16xH100'
+    fix = 'name what there is, e.g. "on 8 H100", "we own 16 L40S" or "$20k/month"'
     where = place_of(shorten(printable(asked.words), 60), asked.start)
-    return [Problem(where, "asks what hardware carries: a plan is made for a load", fix)]
+    return [Problem(where, "asks for the largest load, and nothing limits it", fix)]
+
+
+def _searched(each: Understood, asked: Fact | None) -> Understood:
+    """The load that the search begins with is none that was stated."""
+    if asked is None or each.words != asked.words:
+        return each
+    return replace(each, value="the largest that is carried")
 
 
 def _either(text: str, models: tuple[Named, ...]) -> list[Problem]:
@@ -191,12 +213,17 @@ def _not_understood(words: str, start: int, lexicon: Lexicon, *, is_named: bool)
 
 
 def _nearest(words: str) -> str:
-    """The phrase that is understood and most like these words."""
+    """What to write instead."""
+    return _hint(words).removeprefix("; ") or f"write e.g. {PARTS}"
+
+
+def _hint(words: str) -> str:
+    """The phrase that is understood and most like these words; empty where none is."""
     for word in sorted(words.lower().split(), key=len, reverse=True):
-        close = difflib.get_close_matches(word, list(EXAMPLES), n=1, cutoff=0.6)
+        close = difflib.get_close_matches(word, list(EXAMPLES), n=1, cutoff=0.75)
         if close:
-            return f'nearest: "{EXAMPLES[close[0]]}"'
-    return f"write e.g. {PARTS}"
+            return f'; nearest: "{EXAMPLES[close[0]]}"'
+    return ""
 
 
 def _ignored(found: Scan) -> list[Assumption]:
@@ -205,7 +232,7 @@ def _ignored(found: Scan) -> list[Assumption]:
         Assumption(
             what="words not understood",
             value=place_of(shorten(printable(words), 60), start),
-            why=f"they are left out; {_nearest(words)}",
+            why="left out" + _hint(words),
             change="reword them, or write a scenario file",
         )
         for words, start in found.rest

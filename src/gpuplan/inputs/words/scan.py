@@ -29,6 +29,7 @@ from gpuplan.inputs.words.terms import TERMS
 # What is more particular comes first: "50 tokens/s per user" before "50 tokens/s".
 RULES = (*HOURS, *GROWTH, *LIMITS, *LENGTHS, *MONEY, *TERMS, *LOADS, *DEADLINES, *TASKS)
 MAX_WORDS = 5  # of a name
+LEAST_NUMBER = 1000  # in the name of an accelerator, where it comes first: 4090 Ti
 _PATCHES = re.compile(r"\b(vit-[a-z])/(\d+)", re.IGNORECASE)  # the slash of a repository is another
 _WORD = re.compile(r"[^\s,;:+&()\"'“”!?|]+")
 _GAP = re.compile(r"[ \t]+")
@@ -44,7 +45,7 @@ _PLACE_BEFORE = re.compile(r"\b(?:in|within|from|at|near|inside)\s+(?:the\s+)?$"
 _PLACE_AFTER = re.compile(r"\s*(?:$|[,;]|only\b|regions?\b|data\s*cent)", re.IGNORECASE)
 _SIZE = re.compile(r"(?:.*\s)?(?:\d+(?:\.\d+)?b|\d+(?:\.\d+)?\s+billion)", re.IGNORECASE)
 _NO_SIZE_AFTER = re.compile(
-    rf"[\s-]*{KIND_OF}(?:tok(?:en)?s?|{DOCS}|{REQUESTS}|{IMAGES}|{PEOPLE}|samples?|rows?|examples?)\b",
+    rf"[\s-]*{KIND_OF}(?:(?:input|output|prompt|training|generated|raw|clean)[\s-]+)*(?:tok(?:en)?s?|{DOCS}|{REQUESTS}|{IMAGES}|{PEOPLE}|samples?|rows?|examples?)\b",
     re.IGNORECASE,
 )
 REFUSED = frozenset(
@@ -196,8 +197,9 @@ def _found(
 def _card(text: str, start: int, end: int) -> str | None:
     """What may be the name of an accelerator: one word, and others only as parts of such names."""
     first, *others = text[start:end].split() or [""]
-    if others and first in ("a", "an"):
-        return None  # a 10 kW room is no A10
+    is_count = first.isdigit() and int(first) < LEAST_NUMBER
+    if others and (is_count or first in ("a", "an")):
+        return None  # 1 L40S is one of them; a 10 kW room is no A10
     is_tail = all(_CARD_WORDS.fullmatch(word) for word in others)
     is_pair = len(others) == 1 and _CARD_WORDS.fullmatch(first) is not None
     return text[start:end] if is_tail or is_pair else None

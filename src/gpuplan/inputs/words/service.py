@@ -38,6 +38,10 @@ def put_request(draft: Draft, at: KeyPath, use: str, why: str, most: int | None 
         put_passages(draft, at)
     move_keys(draft, at, ("request.",))
     n_input, why = _prompt(draft, at, use, why)
+    read = draft.take("in_out_ratio")
+    if read is not None:
+        n_input = max(1, round(read.value * usual.output_tokens))
+        draft.put((*shape, "input_tokens"), n_input, read.words)
     if most is not None and n_input + usual.output_tokens > most:
         n_input, why = most - usual.output_tokens, f"as much as a context of {most:,} tokens leaves"
     draft.assume((*shape, "input_tokens"), n_input, "prompt length (tokens)", why)
@@ -67,7 +71,7 @@ def _prompt(draft: Draft, at: KeyPath, use: str, why: str) -> tuple[int, str]:
     return across * down + 100, why
 
 
-def put_demand(draft: Draft, at: KeyPath) -> None:
+def put_demand(draft: Draft, at: KeyPath, use: str) -> None:
     """The load of an online service."""
     demand: KeyPath = (*at, "demand")
     for unit in pieces_of(draft, at):
@@ -78,6 +82,10 @@ def put_demand(draft: Draft, at: KeyPath) -> None:
         is_daily = rate.value.period_s >= DAY
         key = "requests_per_day" if is_daily else "requests_per_s"
         draft.put((*demand, key), round(per_s * (DAY if is_daily else 1), 9), rate.words)
+    written = draft.take("rate.written")
+    if written is not None:
+        per_day = written.value.per_s * DAY * piece_of(draft, at, "written")
+        draft.put((*demand, "requests_per_day"), round(per_day, 3), written.words)
     tokens = draft.take("rate.token")
     if tokens is not None:
         draft.put((*demand, "output_tokens_per_s"), tokens.value.per_s, tokens.words)
@@ -89,10 +97,22 @@ def put_demand(draft: Draft, at: KeyPath) -> None:
     if draft.take("people") and draft.has((*demand, "concurrent_requests")):
         path = (*at, "request", "think_time_s")
         draft.assume(path, THINK_S, "think time (s)", THINK_WHY)
+    _asking(draft, demand, use)
     _hours(draft, demand)
     if not any(draft.has((*demand, key)) for key in LOADS):
         why = "no load was named"
         draft.assume((*demand, "requests_per_s"), REQUESTS_PER_S, "peak rate (requests/s)", why)
+
+
+def _asking(draft: Draft, demand: KeyPath, use: str) -> None:
+    """How many of the users are active at the peak, and how often those ask."""
+    if draft.has((*demand, "users")):
+        usual = USES[use].asking
+        why = f"{usual.why}; demand is proportional to it"
+        share, each = usual.active_frac, usual.requests_per_user_per_h
+        draft.assume((*demand, "active_frac"), share, "share of users active at the peak", why)
+        path = (*demand, "requests_per_user_per_h")
+        draft.assume(path, each, "requests per hour of one active user", why)
 
 
 def _live(draft: Draft, at: KeyPath) -> None:

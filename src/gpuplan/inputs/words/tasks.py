@@ -4,12 +4,27 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any, NamedTuple
 
+from gpuplan.inputs.scenario.assumptions import ACTIVE_FRAC, REQUESTS_PER_USER_PER_H
 from gpuplan.inputs.words.phrases import Rule, means
 from gpuplan.units import MS
 
 LARGE = "meta-llama/Llama-3.3-70B-Instruct"
 SMALL = "meta-llama/Llama-3.1-8B-Instruct"
+CODING = "Qwen/Qwen3-Coder-30B-A3B-Instruct"
 SEEING = "Qwen/Qwen2.5-VL-7B-Instruct"
+
+
+class Asking(NamedTuple):
+    """How often people ask at the peak; demand is proportional to it."""
+
+    active_frac: float = ACTIVE_FRAC
+    requests_per_user_per_h: float = REQUESTS_PER_USER_PER_H
+    why: str = "a planning figure: one request in six minutes"
+
+
+# Agents of one developer work side by side and without pause.
+OF_AGENTS = Asking(0.4, 720.0, "a turn every 5 s: 24 turns/s of 300 engineers at the peak")
+OF_TYPING = Asking(0.3, 180.0, "a planning figure: a suggestion every 20 s of typing")
 
 
 class Use(NamedTuple):
@@ -21,12 +36,15 @@ class Use(NamedTuple):
     prefix_hit_frac: float = 0.0
     model: str = LARGE
     keys: Mapping[str, float] = {}  # further keys of a request
+    asking: Asking = Asking()
 
 
 # The first that the words name is meant: a RAG chatbot is RAG.
 USES = {
     "rag": Use(4000, 300, {"ttft_p95_ms": 3000, "tpot_p95_ms": 50}),
-    "agents": Use(30000, 500, {"ttft_p95_ms": 4000, "tpot_p95_ms": 50}, 0.9),
+    "agents": Use(
+        30000, 500, {"ttft_p95_ms": 4000, "tpot_p95_ms": 50}, 0.9, CODING, asking=OF_AGENTS
+    ),
     "reranking": Use(512, 0, {"e2e_p95_s": 0.5}, model="BAAI/bge-reranker-v2-m3"),
     "embeddings": Use(256, 0, {"e2e_p95_s": 0.2}, model="BAAI/bge-m3"),
     "transcription": Use(
@@ -54,7 +72,7 @@ USES = {
     "captioning": Use(1000, 100, {"ttft_p95_ms": 3000, "tpot_p95_ms": 60}, model=SEEING),
     "ocr": Use(1500, 800, {"ttft_p95_ms": 5000, "tpot_p95_ms": 60}, model=SEEING),
     "extraction": Use(2000, 200, {"ttft_p95_ms": 5000, "tpot_p95_ms": 60}, model=SMALL),
-    "completion": Use(2000, 50, {"ttft_p95_ms": 500, "tpot_p95_ms": 50}),
+    "completion": Use(2000, 50, {"ttft_p95_ms": 500, "tpot_p95_ms": 50}, asking=OF_TYPING),
     "reasoning": Use(1000, 4000, {"ttft_p95_ms": 2000, "tpot_p95_ms": 50}),
     "chat": Use(2000, 300, {"ttft_p95_ms": 2000, "tpot_p95_ms": 50}),
 }
@@ -97,7 +115,24 @@ def patience(usual: Use, key: str, request: Mapping[str, Any]) -> tuple[float, s
 _ALL = (
     r"(?:\s+(?:service|workload|pipeline|system|app(?:lication)?|model|tasks?|jobs?|api|backend))?"
 )
+_APIS = r"(?:(?:azure\s+)?open\s?ai|anthropic|claude|gemini|bedrock|gpt-?\d[\w.-]*)(?:'s)?"
 TASKS: tuple[Rule, ...] = (
+    means(
+        r"\b(?:replac(?:e|ing|ement\s+(?:of|for))|instead\s+of|mov(?:e|ing)\s+(?:away\s+)?(?:from|off)"
+        rf"|migrat(?:e|ing)\s+(?:away\s+)?(?:from|off)|alternative\s+to)\s+(?:the\s+|our\s+)?{_APIS}"
+        r"(?:\s+(?:apis?|usage|calls|models?|bill))*",
+        kind="online",
+    ),
+    means(
+        r"\b(?:(?:private|own|internal|in-house|local|secure|company)\s+)*chat\s?gpt(?:\s*-?\s*(?:like|style|clone"
+        r"|alternative|replacement|equivalent|competitor|service))*\b",
+        use="chat",
+    ),
+    means(
+        r"\b(?:(?:private|own|internal|in-house|local)\s+)*(?:(?:github\s+)?copilot|cursor|claude\s+code)"
+        r"(?:\s*-?\s*(?:like|style|clone|alternative|replacement|equivalent))*\b",
+        use="agents",
+    ),
     means(r"\b(?:an?|the|our|my|with)\s+fine-?\s?tuned\b"),  # what was tuned is not to be tuned
     means(r"\bqlora\b", kind="finetuning", method="qlora"),
     means(r"\bq-lora\b", kind="finetuning", method="qlora"),

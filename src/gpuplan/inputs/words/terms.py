@@ -102,6 +102,19 @@ _AND = r"(?:\s*(?:,|and|plus|\+|&)+\s*)"
 
 TERMS = (
     means(
+        r"\b(?:(?:only|just|nothing\s+but)\s+(?:on\s+|with\s+|use\s+|using\s+)?(?:(?:what|the\s+\w+)\s+)?(?:we|i)"
+        r"\s+(?:already\s+)?(?:have|own)|owned\s+(?:only|hardware\s+only)|only\s+(?:the\s+)?(?:owned|existing)"
+        r"(?:\s+(?:hardware|gpus?|servers?|nodes?|ones))?|nothing\s+(?:else|more|new)(?:\s+(?:is|to\s+be)\s+bought)?"
+        r"|no\s+(?:new|more|additional|further|other)\s+(?:hardware|gpus?|servers?|purchases?)"
+        r"|without\s+(?:buying|adding)\s+(?:anything|more|hardware|gpus?))\b",
+        existing_only=True,
+    ),
+    means(
+        r"\b(?:(?:no|without|not|never|don'?t|do\s+not|avoid(?:ing)?)\s+(?:want\s+to\s+)?(?:any\s+|the\s+|public\s+|in\s+|use\s+)*"
+        r"(?:cloud|rent(?:ing|al|ed)?|lease[ds]?|leasing)(?:\s+(?:anything|gpus?|hardware|capacity|instances?))?)\b",
+        **{"policy.purchases": ["owned"]},
+    ),
+    means(
         rf"{_NOT}(?:spot|preemptible|interruptible)(?:\s+(?:instances?|capacity|vms?|nodes?))?\b",
         **{"policy.spot_allowed": False},
     ),

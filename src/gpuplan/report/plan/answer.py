@@ -242,7 +242,8 @@ def _used_text(plan: ChosenPlan, limit: LimitUse) -> str:
     """How much of a limit is used; the unit stands beside the target."""
     if limit.name == POWER and limit.used_frac == 0.0 and plan.pools:
         return "0 (all rented: no power of the site)"
-    return f"{limit.used.partition('/')[0]} ({percent(limit.used_frac)})"
+    used = limit.used.partition("/")[0].removesuffix(" accelerators")
+    return f"{used} ({percent(limit.used_frac)})"
 
 
 def _slo_row(promise: SloResult) -> tuple[str, ...]:

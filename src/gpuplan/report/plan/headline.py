@@ -46,7 +46,8 @@ def headline(answer: Answer) -> str:
     if plan is None:
         return _infeasible(answer)
     what = f"{_task(answer)} on {fleet_of(plan, answer.load)}{_length(plan, answer.load)}"
-    return f"{what}: {_cost(plan)}{_terms(answer, plan)}; {verdict(answer)}."
+    largest = with_names(f"{answer.explanation.largest} ").lstrip()
+    return f"{largest}{what}: {_cost(plan)}{_terms(answer, plan)}; {verdict(answer)}."
 
 
 def _infeasible(answer: Answer) -> str:

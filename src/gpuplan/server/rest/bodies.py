@@ -46,6 +46,9 @@ class PlanBody(Body):
     brief: bool = Field(
         False, description="The choice, its cost range and odds; no alternatives, no charts."
     )
+    largest_load: bool | None = Field(
+        None, description="The largest load that is carried, in place of the stated one."
+    )
 
 
 class PlanFileBody(Body):

@@ -143,7 +143,7 @@ def _asked(body: PlanBody) -> PlanRequest:
         n_samples=body.samples,
         seed=body.seed,
         min_probability_frac=body.confidence,
-        basis=PlanBasis(is_brief=body.brief),
+        basis=PlanBasis(is_brief=body.brief, is_largest=body.largest_load),
     )
 
 

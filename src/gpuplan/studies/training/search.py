@@ -162,9 +162,19 @@ class LayoutSearch:
 
     def missing_bytes(self, n: int) -> float:
         """What the leanest layout lacks on the fullest accelerator; infinite where none divides."""
+        taken = (likely_bytes(memory, self.sure) for memory in self._leanest(n))
+        return min(taken, default=inf) - self.server.accelerator.memory.visible_bytes
+
+    def likeliest_fit_frac(self, n: int) -> float:
+        """How likely the leanest layout fits so many."""
+        visible = self.server.accelerator.memory.visible_bytes
+        return max((fit_probability_frac(each, visible) for each in self._leanest(n)), default=0.0)
+
+    def _leanest(self, n: int) -> list[TrainingMemory]:
+        """Layouts of so many that take the least memory."""
         recompute = self.options.recomputes[-1]
-        taken = [
-            likely_bytes(self._memory(layout, 1, recompute, n=n), self.sure)
+        return [
+            self._memory(layout, 1, recompute, n=n)
             for sharding, cp, ep in product(
                 self.options.shardings(n), self.options.context, self.options.experts()
             )
@@ -172,7 +182,6 @@ class LayoutSearch:
             for layout in (self._layout(n, self.options.tensor[-1], Family(sharding, pp, cp, ep)),)
             if layout is not None
         ]
-        return min(taken, default=inf) - self.server.accelerator.memory.visible_bytes
 
     def _columns(self, run: dict[str, str]) -> dict[str, str]:
         job = self.job

@@ -1,5 +1,7 @@
 """Phrases as people write them, and the keys of the scenario that they must become."""
 
+import pytest
+
 W = "workloads.0."
 CHAT = "Qwen3-32B, chat, "  # before phrases that need a service
 RUN = "Llama-3.1-8B, "  # before phrases that need a run
@@ -714,7 +716,7 @@ SERVICE += [
 TERMS += [("4 month project", "budget.horizon_months", 4)]
 REFUSED += [
     ("train a Frobnet on 14M images for 30 epochs", "'Frobnet' at character 9"),
-    ("we own two DGX H100, how many users of Llama-3.3-70B chat can they carry?", "for a load"),
+    ("how many users of Llama-3.3-70B chat can H100s carry?", "nothing limits it"),
 ]
 
 SENTENCES += [
@@ -824,3 +826,77 @@ TERMS += [
     ("disaggregated prefill", "policy.disaggregation", "allowed"),
 ]
 SERVICE += [("five nines availability", "slo.availability_frac", 0.99999)]
+
+# What hardware carries: the search begins with one, and nothing but what there is may serve.
+SENTENCES += [
+    (
+        "we own two DGX H100, how many users of Llama-3.3-70B chat can they carry?",
+        {
+            W + "demand.users": 1,
+            "policy.purchases": ["owned"],
+            "policy.max_accelerators": 16,
+            "policy.accelerators.allowed": ["H100"],
+        },
+    ),
+    (
+        "how many concurrent users can 8 H100 serve with Qwen3-32B?",
+        {W + "demand.concurrent_requests": 1, W + "request.think_time_s": 30},
+    ),
+    (
+        "what is the max number of requests per second of Qwen3-8B on 2 L4?",
+        {W + "demand.requests_per_s": 1, "policy.max_accelerators": 2},
+    ),
+    (
+        "how many output tokens per second can Qwen3-8B give on 2 L4?",
+        {W + "demand.output_tokens_per_s": 1},
+    ),
+    ("how many agents can gpt-oss-120b serve on one H200?", {W + "demand.concurrent_requests": 1}),
+    ("Qwen3-8B chat, how many requests a day for $900/month?", {W + "demand.requests_per_day": 1}),
+    (
+        "how many GPUs for 400 users of Qwen3-32B, we own 8 A100, no new hardware",
+        {W + "demand.users": 400, "policy.max_accelerators": 8, "policy.purchases": ["owned"]},
+    ),
+]
+TERMS += [
+    ("on 1 L40S", "policy.max_accelerators", 1),
+    ("on 1 RTX 4090", "policy.max_accelerators", 1),
+    ("on 4090", "policy.accelerators.allowed", ["4090"]),
+    ("no cloud", "policy.purchases", ["owned"]),
+    ("we don't want to rent", "policy.purchases", ["owned"]),
+    ("without renting anything", "policy.purchases", ["owned"]),
+    ("we own 4 H100, only what we have", "policy.max_accelerators", 4),
+    ("on our 8 A100, nothing else", "policy.max_accelerators", 8),
+]
+# How often people ask follows from what they do.
+SENTENCES += [
+    (
+        "coding agents for 300 engineers, Qwen3-32B",
+        {W + "demand.active_frac": 0.4, W + "demand.requests_per_user_per_h": 720},
+    ),
+    (
+        "code completion for 300 engineers, Qwen3-8B",
+        {W + "demand.requests_per_user_per_h": 180},
+    ),
+    ("chat for 300 engineers, Qwen3-32B", {W + "demand.requests_per_user_per_h": 10}),
+]
+# Traffic as it stands on the bill of an API, and services as they are known.
+SENTENCES += [
+    (
+        "replace the OpenAI API: we use 3 billion input tokens and 400M output tokens a month",
+        {
+            W + "kind": "online_inference",
+            W + "model": "meta-llama/Llama-3.3-70B-Instruct",
+            W + "request.input_tokens": 2250,
+            W + "demand.requests_per_day": pytest.approx(400e6 / 300 / 30.4167, rel=1e-3),
+        },
+    ),
+    (
+        "Qwen3-32B, offline, 200M output tokens per day",
+        {W + "kind": "batch_inference", W + "batch.docs_per_day": pytest.approx(200e6 / 300)},
+    ),
+    (
+        "a private ChatGPT alternative for 150 lawyers, documents up to 100 pages",
+        {W + "name": "chat", W + "demand.users": 150, W + "request.input_tokens": 66_000},
+    ),
+    ("github copilot alternative for 80 developers", {W + "name": "agents"}),
+]

@@ -296,3 +296,28 @@ def test_a_power_cap_of_ones_own_servers_slows_the_run():
     job = capped.sized(capped.search.job and task(workload).candidate(capped.card, "bf16"))
     assert job.power_w.high <= job.n_accelerators * 350.0
     assert any("capped at 350 W" in line for line in job.remarks)
+
+
+def on_so_many(most, *, odds=0.8, method="lora"):
+    """LoRA of an 8B model on RTX 4090 servers of one, two and four, so many allowed in all."""
+    work = named(method=method, sequence_tokens=2048, lora_rank=16, deadline_s=0.5 * DAY)
+    work = replace(work, work=replace(work.work, n_tokens=2e7))
+    servers = tuple(server("rtx-4090", n, fabric="", n_most=None) for n in (1, 2, 4))
+    options = SizingOptions(min_probability_frac=odds)
+    around = SizingContext(catalog=CATALOG, options=options, servers=servers)
+    policy = replace(SCENARIO.policy, n_accelerators_max=most)
+    allowed = replace(policy, accelerators=replace(policy.accelerators, allowed=("rtx-4090",)))
+    return size_workload(work, replace(SCENARIO, workloads=(work,), policy=allowed), around)
+
+
+def test_a_run_that_fits_not_surely_enough_says_how_likely_it_fits_and_what_else_would_do():
+    sized = on_so_many(1)
+    [rejected] = [each for each in sized.rejected if each.candidate.accelerator == "rtx-4090"]
+    assert not sized.jobs
+    assert "1 x rtx-4090 with 7" in rejected.reason
+    assert "80% is asked for" in rejected.reason
+    assert "min_probability_frac" in rejected.relaxation
+    assert "QLoRA" in rejected.relaxation
+    assert [job.n_accelerators for job in on_so_many(1, odds=0.7).jobs] == [1]
+    assert [job.n_accelerators for job in on_so_many(1, method="qlora").jobs] == [1]
+    assert all(job.n_accelerators > 1 for job in on_so_many(None).jobs)

@@ -33,6 +33,7 @@ Z_80 = NormalDist().inv_cdf(0.9)  # an 80 % range ends so many deviations from i
 # Assumption: without a deadline nobody waits longer, as long as more accelerators still pay.
 PATIENCE_S = 90 * DAY
 WORTH_WAITING_FRAC = 0.98  # a larger run that is cheaper by less than this is not sought
+LIKELY_FIT_FRAC = 0.5  # what fits more likely than not is worth a try
 EFFICIENT_FRAC = 0.85  # of what no layout can undercut: nearer to it there is little to save
 
 
@@ -314,10 +315,7 @@ class RunSizer:
             gib = self.search.missing_bytes(n) / GIB
             if gib <= 0 and deadline_s is not None:
                 return self._too_few(candidate, n, deadline_s)
-            room = f"by {gib:,.1f} GiB" if gib < inf else "in any layout that divides"
-            reason = f"does not fit {self.card.name} {room}, sharded over {n} of them"
-            fix = "shorter sequences, a smaller batch, QLoRA, or accelerators with more memory"
-            return rejection(candidate, "memory", reason, fix)
+            return self._unfit(candidate, n, gib)
         days = fastest.wall_s / DAY
         took = f"{days:,.1f} days" if days < inf else "no end: failures leave no progress"
         reason = (
@@ -327,11 +325,24 @@ class RunSizer:
         fix = f"give {ceil(days) if days < inf else 'more'} days, a larger batch or faster links"
         return rejection(candidate, "deadline", reason, fix)
 
+    def _unfit(self, candidate: Candidate, n: int, gib: float) -> Rejection:
+        """It does not fit so many, or not surely enough."""
+        odds, name = self.search.likeliest_fit_frac(n), self.card.name
+        room = f"by {gib:,.1f} GiB" if gib < inf else "in any layout that divides"
+        reason = f"does not fit {name} {room}, sharded over {n} of them"
+        fix = "shorter sequences, a smaller batch, QLoRA, or accelerators with more memory"
+        if odds >= LIKELY_FIT_FRAC:
+            asked = f"{self.odds.fits_frac:.0%} is asked for"
+            reason = f"fits {n} x {candidate.accelerator} with {odds:.0%} probability, {asked}"
+            fix = f"try it (policy.min_probability_frac: {int(100 * odds) / 100:g}), {fix}"
+        return rejection(candidate, "memory", reason, fix)
+
     def _too_few(self, candidate: Candidate, n: int, deadline_s: float) -> Rejection:
         """It fits, but as many as can be joined are too slow whatever their layout."""
         days = self.least_accelerator_s / n / DAY
         reason = (
-            f"{n} of them, as many as can be joined ({self.server.node.fabric or 'one server'}), "
+            f"{n} of them, as many as are allowed or can be joined "
+            f"({self.server.node.fabric or 'one server'}), "
             f"take {days:,.1f} days at the least: {deadline_s / DAY:,.1f} days are given"
         )
         fix = f"give {ceil(days)} days or more, or servers whose network is stated"

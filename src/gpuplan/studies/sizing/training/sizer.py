@@ -47,7 +47,8 @@ class JobSizer:
         self.task, self.job = task, job
         self._servers: dict[str, list[RentedServer]] = {}
         for server in task.context.servers:
-            self._servers.setdefault(server.node.accelerator, []).append(self._capped(server))
+            limited = self._limited(self._capped(server))
+            self._servers.setdefault(server.node.accelerator, []).append(limited)
         self._given = {
             str(find_accelerator(c.accelerator, task.catalog).accelerator.id): c.mfu_frac
             for c in job.workload.capacities
@@ -56,6 +57,15 @@ class JobSizer:
         self._stops: tuple[Assumption, ...] = ()
         asked = task.context.options.min_probability_frac
         self._odds = DEFAULT_ODDS if asked is None else RunOdds(asked, asked)
+
+    def _limited(self, server: RentedServer) -> RentedServer:
+        """No more servers than the policy allows; the selection refuses one that is too large."""
+        most = self.task.scenario.policy.n_accelerators_max
+        n_allowed = 0 if most is None else most // server.node.n_accelerators
+        if most is None or n_allowed == 0:
+            return server
+        n_most = n_allowed if server.n_most is None else min(server.n_most, n_allowed)
+        return server._replace(n_most=n_most)
 
     def _capped(self, server: RentedServer) -> RentedServer:
         """Servers of one's own with the power cap that the scenario states."""
@@ -108,7 +118,10 @@ class JobSizer:
     def _kinds(self, card: Accelerator) -> list[RentedServer]:
         """The servers of the market; the usual one where no market is at hand."""
         if self.task.context.servers:
-            return self._servers.get(str(card.id), [])
+            most = self.task.scenario.policy.n_accelerators_max
+            found = self._servers.get(str(card.id), [])
+            # Servers are had whole: one with more than is allowed is refused by the selection.
+            return [x for x in found if most is None or x.node.n_accelerators <= most] or found
         n = node_sizes(self.task.catalog)[str(card.id)]
         node = NodeKind(name="usual server", accelerator=str(card.id), n_accelerators=n)
         return [RentedServer(with_reference_fabric(node, card), float(n), None)]

@@ -1,0 +1,101 @@
+"""The largest load that limits allow: what a plan says of a load, sought from both sides."""
+
+from dataclasses import dataclass, field, replace
+from datetime import date
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuplan.domain.plan.answer import Explanation
+from gpuplan.domain.requests.plan import PlanBasis, PlanRequest
+from gpuplan.errors import InputError
+from gpuplan.pipeline.plan import plan
+from gpuplan.studies.planning.largest import STARTS, UNITS, asks_largest, at_largest_load
+
+TODAY = date(2026, 11, 1)
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What the search looks at of an answer."""
+
+    load: float
+    feasible: bool
+    explanation: Explanation = field(default_factory=Explanation)
+
+
+def asked(unit, value=1):
+    work = {
+        "name": "chat",
+        "kind": "online_inference",
+        "model": "Qwen/Qwen3-8B",
+        "demand": {unit: value},
+        "request": {"input_tokens": 1000, "output_tokens": 200},
+        "slo": {"tpot_p95_ms": 50},
+    }
+    tree = {"version": 1, "name": "largest", "workloads": [work]}
+    return PlanRequest(
+        target="largest", today=TODAY, tree=tree, basis=PlanBasis(is_largest=True), n_samples=0
+    )
+
+
+def carrying(most, tried):
+    def solve(request):
+        load = float(request.changes[-1].partition("=")[2])
+        tried.append(load)
+        return Carried(load, load <= most)
+
+    return solve
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@given(ratio=st.floats(0.02, 5000))
+@settings(max_examples=25, deadline=None)
+def test_the_largest_is_found_within_a_few_percent_and_a_few_plans(unit, ratio):
+    tried: list[float] = []
+    most = max(1.0, STARTS[unit] * ratio)
+    found = at_largest_load(asked(unit), carrying(most, tried))
+    assert found.feasible
+    assert found.load <= most < max(1.031 * found.load, found.load + 1.001)
+    assert len(tried) <= 24
+    number = found.explanation.largest.split()[2].replace(",", "")
+    assert float(number) == found.load
+
+
+def test_where_nothing_is_carried_the_answer_says_why():
+    assert not at_largest_load(asked("requests_per_s"), carrying(0.0, [])).feasible
+
+
+def test_a_load_that_nothing_limits_is_refused():
+    with pytest.raises(InputError, match="limited by nothing"):
+        at_largest_load(asked("requests_per_s"), carrying(float("inf"), []))
+
+
+def test_several_loads_have_no_largest():
+    request = asked("requests_per_s")
+    [work] = request.tree["workloads"]
+    both = {**request.tree, "workloads": [work, {**work, "name": "other"}]}
+    with pytest.raises(InputError, match="one service"):
+        at_largest_load(replace(request, tree=both), carrying(1.0, []))
+
+
+def test_words_ask_and_a_load_that_is_set_is_meant():
+    request = PlanRequest(target="how many users of Qwen3-8B can one L4 serve?", today=TODAY)
+    assert asks_largest(request)
+    assert not asks_largest(replace(request, changes=("workloads[0].demand.users=50",)))
+    assert not asks_largest(replace(request, target="50 users of Qwen3-8B on one L4"))
+
+
+def test_the_planner_agrees_on_both_sides_of_what_it_says():
+    request = PlanRequest(
+        target="how many requests per second of Qwen3-8B, 1000 in 200 out, on 1 L40S",
+        today=TODAY,
+        basis=PlanBasis(is_brief=True),
+    )
+    answer = plan(request)
+    load = answer.provenance.scenario["workloads"][0]["demand"]["requests_per_s"]
+    assert answer.explanation.largest.startswith(f"At most {load:g} requests/s")
+    key = "workloads[0].demand.requests_per_s"
+    assert plan(replace(request, changes=(f"{key}={0.95 * load}",))).feasible
+    assert not plan(replace(request, changes=(f"{key}={1.05 * load}",))).feasible
