@@ -94,8 +94,8 @@ class PlanOptions(NamedTuple):
     growth: Count = option(LOAD, "Demand growth per month, 0.05 is 5 %.")
     largest_load: bool | None = option(
         LOAD,
-        "Largest load that the allowed hardware carries within all SLOs and limits, in place of "
-        "the stated one.",
+        "Find the largest load that the allowed hardware carries within all SLOs and limits; the "
+        "stated load is not used.",
         "--largest-load",
     )
     jobs: Path | None = option(

@@ -38,7 +38,7 @@ from gpuplan.studies.planning.groups import (
     solve_groups,
 )
 from gpuplan.studies.planning.inputs import PlanInputs, plan_inputs
-from gpuplan.studies.planning.largest import asks_largest, at_largest_load
+from gpuplan.studies.planning.largest import asks_largest, at_largest_load, with_largest
 from gpuplan.studies.planning.options import FleetTable, fleet_table
 from gpuplan.studies.planning.owned_first import (
     OwnedReach,
@@ -71,7 +71,7 @@ def plan(request: PlanRequest) -> Answer:
         answer = _answer(inputs, sizings, found)
     else:
         answer = _beside_owned(inputs, sizings, found, reach)
-    whole = with_idle_owned(inputs, answer)
+    whole = with_largest(request, with_idle_owned(inputs, answer))
     return whole if request.basis.is_brief else certified(inputs, whole)
 
 

@@ -18,6 +18,7 @@ class PlanBasis(NamedTuple):
     engines: tuple[str, ...] = ()  # to choose from; empty: the one of the scenario
     is_brief: bool = False  # the choice with its cost range and odds: no alternatives, no charts
     is_largest: bool | None = None  # the largest load instead of the stated one; None: as words say
+    largest: str = ""  # what a search for the largest load found, to be told with its plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

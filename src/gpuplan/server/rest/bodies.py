@@ -47,7 +47,7 @@ class PlanBody(Body):
         False, description="The choice, its cost range and odds; no alternatives, no charts."
     )
     largest_load: bool | None = Field(
-        None, description="The largest load that is carried, in place of the stated one."
+        None, description="Find the largest load that is carried; the stated one is not used."
     )
 
 

@@ -12,7 +12,11 @@ from typing import Any, NamedTuple
 from gpuplan.domain.plan.answer import Answer
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.errors import InputError, one
-from gpuplan.studies.planning.inputs import description_of, requested_scenario
+from gpuplan.studies.planning.inputs import (
+    description_of,
+    probability_asked,
+    requested_scenario,
+)
 
 UNITS = {
     "users": "users",
@@ -34,6 +38,8 @@ STEP_RATIO, NEAR_RATIO = 4.0, 1.03
 LEAST_FRAC, MOST_RATIO = 1e-3, 1e6  # of the start: beyond, limits are not what ends it
 BACK_RATIO, N_BACK = 0.97, 5  # what a brief plan allows, a whole one may find just too much
 
+EVEN_FRAC = 0.5
+
 Solve = Callable[[PlanRequest], Answer]
 
 
@@ -49,15 +55,19 @@ class _Search(NamedTuple):
     key: LoadKey
     solve: Solve
 
-    def at(self, load: float, *, is_brief: bool) -> Answer:
+    def at(self, load: float, **basis: Any) -> Answer:
         """The plan for a load."""
-        basis = self.request.basis._replace(is_largest=False, is_brief=is_brief)
+        whole = self.request.basis._replace(is_largest=False, **basis)
         changes = (*self.request.changes, f"{self.key.path}={self._written(load)}")
-        return self.solve(replace(self.request, changes=changes, basis=basis))
+        return self.solve(replace(self.request, changes=changes, basis=whole))
 
     def carries(self, load: float) -> bool:
         """Whether a plan meets every limit at a load."""
         return self.at(load, is_brief=True).feasible
+
+    def as_likely(self, level: float) -> "_Search":
+        """The same with another probability of meeting all SLOs."""
+        return self._replace(request=replace(self.request, min_probability_frac=level))
 
     def _written(self, load: float) -> str:
         return f"{load:.0f}" if self.key.unit in COUNTED else f"{load:.4g}"
@@ -84,27 +94,55 @@ def asks_largest(request: PlanRequest) -> bool:
 
 def at_largest_load(request: PlanRequest, solve: Solve) -> Answer:
     """The plan at the largest load; where not even a small one is carried, why not."""
-    search = _Search(request, _load_key(requested_scenario(request)[1]), solve)
-    served, beyond = _bracket(search)
+    scenario, tree = requested_scenario(request)
+    search = _Search(request, _load_key(tree), solve)
+    served, beyond = _nearer(search, *_bracket(search, STARTS[search.key.unit]))
     if served == 0.0:
-        return search.at(beyond, is_brief=request.basis.is_brief)
-    while beyond / served > NEAR_RATIO and search.rounded(sqrt(served * beyond)) not in (
-        search.rounded(served),
-        search.rounded(beyond),
-    ):
-        middle = search.rounded(sqrt(served * beyond))
-        served, beyond = (middle, beyond) if search.carries(middle) else (served, middle)
+        return search.at(beyond)
+    asked = probability_asked(scenario, request)
+    predicted = _at_predicted_speed(search, served) if asked and asked > EVEN_FRAC else None
     for _ in range(N_BACK):
-        answer = search.at(served, is_brief=request.basis.is_brief)
+        text = _text(search, served, asked, predicted)
+        answer = search.at(served, largest=text)
         if answer.feasible:
-            return _told(search, answer, served, beyond)
-        served, beyond = search.rounded(served * BACK_RATIO), served
+            break
+        served = search.rounded(served * BACK_RATIO)
     return answer
 
 
-def _bracket(search: _Search) -> tuple[float, float]:
+def with_largest(request: PlanRequest, answer: Answer) -> Answer:
+    """The plan with what a search for its load found."""
+    if not request.basis.largest or not answer.feasible:
+        return answer
+    told = replace(answer.explanation, largest=request.basis.largest)
+    return replace(answer, explanation=told)
+
+
+def _text(search: _Search, served: float, asked: float | None, predicted: float | None) -> str:
+    odds = "" if asked is None else f" with {asked:.0%} probability"
+    more = predicted is not None and predicted > served
+    even = f" ({search.text(predicted)} at the predicted speed)" if more and predicted else ""
+    return f"At most {search.text(served)} are carried within all SLOs and limits{odds}{even}."
+
+
+def _at_predicted_speed(search: _Search, served: float) -> float:
+    """The largest load at even odds: what a fleet carries if it is as fast as predicted."""
+    even = search.as_likely(EVEN_FRAC)
+    return _nearer(even, *_bracket(even, served))[0]
+
+
+def _nearer(search: _Search, served: float, beyond: float) -> tuple[float, float]:
+    """The bracket, halved on a scale of ratios until its ends are near each other."""
+    while served and beyond / served > NEAR_RATIO:
+        middle = search.rounded(sqrt(served * beyond))
+        if middle in (search.rounded(served), search.rounded(beyond)):
+            break
+        served, beyond = (middle, beyond) if search.carries(middle) else (served, middle)
+    return served, beyond
+
+
+def _bracket(search: _Search, start: float) -> tuple[float, float]:
     """A load that is carried, 0 if none is, and one that is not."""
-    start = STARTS[search.key.unit]
     load = start
     if search.carries(load):
         while load < MOST_RATIO * start:
@@ -119,12 +157,6 @@ def _bracket(search: _Search) -> tuple[float, float]:
         if search.carries(load):
             return load, beyond
     return 0.0, load
-
-
-def _told(search: _Search, answer: Answer, served: float, beyond: float) -> Answer:
-    """With what was found, before all reasons."""
-    text = f"At most {search.text(served)}: {search.text(beyond)} would violate an SLO or a limit."
-    return replace(answer, explanation=replace(answer.explanation, largest=text))
 
 
 def _load_key(tree: Mapping[str, Any]) -> LoadKey:
