@@ -325,6 +325,15 @@ class RunSizer:
         fix = f"give {ceil(days) if days < inf else 'more'} days, a larger batch or faster links"
         return rejection(candidate, "deadline", reason, fix)
 
+    def unfit_within(self, candidate: Candidate, n_allowed: int | None) -> Rejection | None:
+        """Why as many as are allowed do not hold the run surely enough; None: they do."""
+        node = self.server.node.n_accelerators
+        if n_allowed is None or n_allowed < node:
+            return None
+        n = n_allowed - n_allowed % node
+        gib = self.search.missing_bytes(n) / GIB
+        return self._unfit(candidate, n, gib) if 0 < gib < inf else None  # inf: none divides
+
     def _unfit(self, candidate: Candidate, n: int, gib: float) -> Rejection:
         """It does not fit so many, or not surely enough."""
         odds, name = self.search.likeliest_fit_frac(n), self.card.name
@@ -341,8 +350,7 @@ class RunSizer:
         """It fits, but as many as can be joined are too slow whatever their layout."""
         days = self.least_accelerator_s / n / DAY
         reason = (
-            f"{n} of them, as many as are allowed or can be joined "
-            f"({self.server.node.fabric or 'one server'}), "
+            f"{n} of them, as many as can be joined ({self.server.node.fabric or 'one server'}), "
             f"take {days:,.1f} days at the least: {deadline_s / DAY:,.1f} days are given"
         )
         fix = f"give {ceil(days)} days or more, or servers whose network is stated"

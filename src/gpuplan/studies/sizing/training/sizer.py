@@ -47,8 +47,7 @@ class JobSizer:
         self.task, self.job = task, job
         self._servers: dict[str, list[RentedServer]] = {}
         for server in task.context.servers:
-            limited = self._limited(self._capped(server))
-            self._servers.setdefault(server.node.accelerator, []).append(limited)
+            self._servers.setdefault(server.node.accelerator, []).append(self._capped(server))
         self._given = {
             str(find_accelerator(c.accelerator, task.catalog).accelerator.id): c.mfu_frac
             for c in job.workload.capacities
@@ -58,14 +57,9 @@ class JobSizer:
         asked = task.context.options.min_probability_frac
         self._odds = DEFAULT_ODDS if asked is None else RunOdds(asked, asked)
 
-    def _limited(self, server: RentedServer) -> RentedServer:
-        """No more servers than the policy allows; the selection refuses one that is too large."""
-        most = self.task.scenario.policy.n_accelerators_max
-        n_allowed = 0 if most is None else most // server.node.n_accelerators
-        if most is None or n_allowed == 0:
-            return server
-        n_most = n_allowed if server.n_most is None else min(server.n_most, n_allowed)
-        return server._replace(n_most=n_most)
+    @property
+    def _n_allowed(self) -> int | None:
+        return self.task.scenario.policy.n_accelerators_max
 
     def _capped(self, server: RentedServer) -> RentedServer:
         """Servers of one's own with the power cap that the scenario states."""
@@ -106,7 +100,7 @@ class JobSizer:
                 each_usd = server.usd_per_h / server.node.n_accelerators
                 if least_usd is not None and each_usd * run.least_accelerator_s >= least_usd:
                     continue
-                found = run.sized(candidate)
+                found = run.unfit_within(candidate, self._n_allowed) or run.sized(candidate)
             except PlannerError as error:
                 yield rejection(candidate, "software", str(error), "name another model or layout")
                 return
@@ -118,7 +112,7 @@ class JobSizer:
     def _kinds(self, card: Accelerator) -> list[RentedServer]:
         """The servers of the market; the usual one where no market is at hand."""
         if self.task.context.servers:
-            most = self.task.scenario.policy.n_accelerators_max
+            most = self._n_allowed
             found = self._servers.get(str(card.id), [])
             # Servers are had whole: one with more than is allowed is refused by the selection.
             return [x for x in found if most is None or x.node.n_accelerators <= most] or found
