@@ -75,6 +75,12 @@ class LoraSlots:
     max_rank: int
 
 
+# vLLM's max_loras of a plan: adapters in GPU memory at once, so that all sequences of an iteration
+# find theirs; further ones wait in host memory (max_cpu_loras) and are copied when asked for.
+MOST_SLOTS = 32
+USUAL_RANK = 16  # where none is stated
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoraUse:
     """Adapters that the requests ask for, each as likely as the other."""

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from gpuplan.domain.inference.serving import USUAL_RANK, LoraUse
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.ranges import Range
 
@@ -50,6 +51,13 @@ class RequestShape:
     n_texts: int | None = None  # that one request to an encoder holds: passages to rerank
     n_adapters: int | None = None  # LoRA adapters, each asked for as often; None: none
     lora_rank: int | None = None
+
+    @property
+    def adapters(self) -> LoraUse | None:
+        """The LoRA adapters that requests ask for."""
+        if self.n_adapters is None:
+            return None
+        return LoraUse(rank=self.lora_rank or USUAL_RANK, n_adapters=self.n_adapters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

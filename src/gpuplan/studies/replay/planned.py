@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from gpuplan.demand.statistics import peak_hour
+from gpuplan.domain.inference.serving import MOST_SLOTS, LoraUse
 from gpuplan.domain.plan.answer import Answer, PlannedPool
 from gpuplan.domain.plan.roles import only
 from gpuplan.domain.provenance import Assumption
@@ -18,6 +19,7 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Serving, Workload
 from gpuplan.domain.simulation.simulation import (
     EngineRequest,
+    PreparedFleet,
     ReplicaRequest,
     SimulateRequest,
     Simulation,
@@ -26,6 +28,7 @@ from gpuplan.domain.traffic.drawn import LoadSource
 from gpuplan.errors import InputError, one
 from gpuplan.inputs.plan_file import read_plan
 from gpuplan.inputs.scenario.read import scenario_from_dict
+from gpuplan.studies.inference.admission import SGLANG
 from gpuplan.studies.replay.replicas import prepared, simulate_load
 from gpuplan.studies.replay.scenario import described_load, served_workload, with_described
 from gpuplan.units import HOUR
@@ -55,12 +58,14 @@ def simulate_planned(
     n_serving = max(1, pool.n_replicas - pool.n_spare_replicas)
     n = n_serving if _is_closed(served) else min(n_serving, POOL)
     taken = _peak(scenario, served, path, share=n / n_serving, duration_s=duration_s, seed=seed)
-    asked = with_described(_request(pool, n, seed), taken)
+    assert isinstance(served.work, Serving)
+    request = _with_adapters(_request(pool, n, seed), served.work.request.adapters)
+    asked = with_described(request, taken)
     taken = replace(taken, assumptions=(*taken.assumptions, *_said(pool, n, n_serving)))
     accelerator, n_each = pool.accelerator, pool.layout.spread.engine.n_accelerators
     on = f"{n_each}x{accelerator}" if n_each > 1 else accelerator
     ready = prepared(model, on, taken.requests, asked, overlays=overlays, store=store)
-    return simulate_load(ready, taken, asked)
+    return simulate_load(_any_adapter(ready) if taken.loop else ready, taken, asked)
 
 
 def _pool(answer: Answer, served: Workload, file: str) -> PlannedPool:
@@ -153,6 +158,23 @@ def _request(pool: PlannedPool, n_replicas: int, seed: int) -> SimulateRequest:
         seed=seed,
         warmup_s=None,
     )
+
+
+def _with_adapters(asked: SimulateRequest, adapters: LoraUse | None) -> SimulateRequest:
+    """With the adapters that plans keep in memory; SGLang has no limit on them."""
+    scheduler = asked.scheduler
+    if adapters is None or scheduler is None or scheduler.replica is None:
+        return asked
+    n_slots = None if asked.engine == SGLANG else MOST_SLOTS
+    replica = replace(scheduler.replica, adapters=replace(adapters, n_slots=n_slots))
+    return replace(asked, scheduler=replace(scheduler, replica=replica))
+
+
+def _any_adapter(ready: PreparedFleet) -> PreparedFleet:
+    """Users of a closed loop name no adapters: none of them waits for a slot."""
+    limits = ready.fleet.limits
+    free = replace(limits, admission=replace(limits.admission, max_adapters=None))
+    return replace(ready, fleet=replace(ready.fleet, limits=free))
 
 
 def _said(pool: PlannedPool, n: int, n_serving: int) -> list[Assumption]:

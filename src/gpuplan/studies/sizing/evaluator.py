@@ -12,6 +12,7 @@ from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.performance import ServingLoad, ServingSetup
 from gpuplan.domain.inference.serving import (
+    MOST_SLOTS,
     EngineSettings,
     InferenceMemory,
     LoraSlots,
@@ -29,10 +30,6 @@ from gpuplan.performance.memory.storage import storage_of
 from gpuplan.studies.inference.deployment import EvaluatedDeployment, evaluated
 from gpuplan.studies.inference.predict import Ranged
 from gpuplan.units import GIB
-
-# vLLM's max_loras: adapters in GPU memory at once, so that all sequences of an iteration find
-# theirs; further ones wait in host memory (max_cpu_loras) and are copied when they are asked for.
-MOST_SLOTS = 32
 
 
 def with_slots(settings: EngineSettings, adapters: LoraUse | None) -> EngineSettings:

@@ -23,7 +23,7 @@ from gpuplan.domain.inference.performance import (
     Regime,
     ServingLoad,
 )
-from gpuplan.domain.inference.serving import LoraUse, ServingLayout
+from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.model.precision import format_named, sixteen_on
 from gpuplan.domain.plan.candidate import Candidate, Rejection
@@ -40,7 +40,7 @@ from gpuplan.domain.plan.sizing import (
 )
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.ranges import Range
-from gpuplan.domain.scenario.demand import LatencyLimit, RequestShape
+from gpuplan.domain.scenario.demand import LatencyLimit
 from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.terms import Resilience
 from gpuplan.domain.scenario.workload import Batch, Generic, Serving, Training, Workload
@@ -95,15 +95,6 @@ class SizingContext:
     read_trace: ReadTrace | None = None
     servers: tuple[RentedServer, ...] = ()  # that training may stand on; empty: the usual ones
     simulators: dict[tuple[str, Candidate], FleetSimulator] = field(default_factory=dict)
-
-
-USUAL_RANK = 16  # of LoRA adapters, where none is stated
-
-
-def _adapters(request: RequestShape) -> LoraUse | None:
-    if request.n_adapters is None:
-        return None
-    return LoraUse(rank=request.lora_rank or USUAL_RANK, n_adapters=request.n_adapters)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +181,7 @@ class SizingTask:
             n_sequences=demand.n_users,
             requests_per_s=None if is_closed else demand.peak_requests_per_s,
             cached_input_frac=hit,
-            adapters=None if isinstance(work, Training | Generic) else _adapters(work.request),
+            adapters=None if isinstance(work, Training | Generic) else work.request.adapters,
         )
 
     @property

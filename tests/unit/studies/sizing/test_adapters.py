@@ -1,7 +1,7 @@
 """LoRA adapters of a served model: slots in GPU memory, the rest in host memory."""
 
 from consistency.plans import planned
-from gpuplan.studies.sizing.evaluator import MOST_SLOTS
+from gpuplan.domain.inference.serving import MOST_SLOTS
 
 
 def tree(**request):
