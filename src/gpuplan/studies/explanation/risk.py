@@ -87,7 +87,7 @@ class ServiceRisk:
         best = min(found, key=lambda each: each.usd_per_month or 0.0, default=none)
         # Of fleets at one price of nodes the plan is the surest: what its power costs is no odds.
         saved = -(best.extra_usd_per_month or 0.0)
-        own = _own(self.chosen, level) if self.chosen else best
+        own = self.own(self.chosen, level) if self.chosen else best
         is_own = level <= (own.probability_frac or 0.0) and saved < SAME_FRAC * (
             own.usd_per_month or 0.0
         )
@@ -136,9 +136,26 @@ class ServiceRisk:
         return [found] if found is not None and is_likely(task, found) else []
 
     def _probability(self, sized: Sized) -> float | None:
+        """In the period in which it is least: what a fleet costs, it costs over all of them."""
         if sized.carried is None:
             return None
-        return FleetRisk(sized.carried, self.samples).probability(sized.n_replicas, self.peak)
+        risk, demand = FleetRisk(sized.carried, self.samples), self.sizing.demand
+        serving = sized.need.n_replicas[0].max(axis=1).tolist()
+        return min(
+            risk.probability(n + sized.reserve.n_spare, demand.peak_of(0, period))
+            for period, n in enumerate(serving)
+        )
+
+    def own(self, chosen: PricedRow, level: float | None = None) -> RiskFleet:
+        """The plan itself, beside what other odds cost; its own odds, where they are no better."""
+        odds = self._probability(chosen.sized) if chosen.sized else None
+        return RiskFleet(
+            level_frac=min(x for x in (level, odds, 1.0) if x is not None),
+            fleet=_fleet_text(chosen.sized) if chosen.sized else "",
+            usd_per_month=chosen.usd,
+            extra_usd_per_month=0.0,
+            probability_frac=odds,
+        )
 
     def measured_usd(self) -> float | None:
         """USD a month on average if the speed of the chosen fleet were known before it is bought.
@@ -216,21 +233,9 @@ def _fleets(services: Sequence[ServiceRisk], level: float | None) -> Iterator[Ri
     levels = [(GAMBLE_FRAC, False), (level or GAMBLE_FRAC, True), (SAFE_FRAC, False)]
     for at, is_plan in sorted(levels):
         if is_plan:
-            odds = chosen.row.probability_frac
-            yield _own(chosen, at if odds is None else min(at, odds))
+            yield only.own(chosen, at)
         elif at != level:
             yield only.fleet_at(at)
-
-
-def _own(chosen: PricedRow, level: float) -> RiskFleet:
-    """The plan itself, beside what other odds cost."""
-    return RiskFleet(
-        level_frac=level,
-        fleet=_fleet_text(chosen.sized) if chosen.sized else "",
-        usd_per_month=chosen.usd,
-        extra_usd_per_month=0.0,
-        probability_frac=chosen.row.probability_frac,
-    )
 
 
 def _lines(

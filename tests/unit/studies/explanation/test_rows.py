@@ -127,7 +127,31 @@ def test_a_saving_of_power_alone_is_no_other_odds(monkeypatch, usd, level, shown
     )
     monkeypatch.setattr(ServiceRisk, "_guess", lambda *_: 0.0)
     monkeypatch.setattr(ServiceRisk, "_row_at", lambda *_: other)
+    monkeypatch.setattr(ServiceRisk, "_probability", lambda *_: 0.9)
     assert risk.fleet_at(level).usd_per_month == shown
+
+
+GROWING = """
+name: growing
+workloads:
+  - {name: svc, kind: online_inference, model: Qwen/Qwen3-30B-A3B, demand: {requests_per_s: 10},
+     request: {input_tokens: 1200, output_tokens: 300},
+     slo: {ttft_p95_ms: 2000, tpot_p95_ms: 40}}
+growth: {per_month_frac: {low: 0.03, mid: 0.06, high: 0.1}}
+budget: {horizon_months: 12}
+policy: {accelerators: {allowed: [H100]}}
+"""
+
+
+def test_odds_of_a_growing_service_are_those_of_its_fullest_month(tmp_path):
+    """The price is that of all months: a fleet that does not grow is no bargain at today's odds."""
+    path = tmp_path / "growing.yaml"
+    path.write_text(GROWING)
+    gamble, own, safe = plan(
+        PlanRequest(target=str(path), today=date(2026, 11, 1))
+    ).decision.risk.fleets
+    assert gamble.usd_per_month < own.usd_per_month < safe.usd_per_month
+    assert 0.5 <= gamble.probability_frac < 0.8 <= own.probability_frac < safe.probability_frac
 
 
 def test_the_front_holds_what_nothing_beats_in_everything():
