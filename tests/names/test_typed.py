@@ -178,3 +178,46 @@ def test_memory_with_what_is_kept_back_is_the_same_board():
     assert FINDERS["accelerator"]("B200 192GB") == "b200-sxm"
     with pytest.raises(InputError):
         find_accelerator("H100 96GB", read_catalog())
+
+
+@pytest.mark.parametrize(
+    ("typed", "stored", "cache"),
+    [
+        ("unsloth/gpt-oss-20b-BF16", None, None),
+        ("cyankiwi/Qwen3.5-9B-AWQ-BF16-INT8", "int8", None),
+        ("lmstudio-community/Qwen3-4B-MLX-4bit", "int4", None),
+        ("unsloth/Meta-Llama-3.1-8B-Instruct-unsloth-bnb-4bit", "nf4", None),
+        ("ocicek/Qwen3.6-27B-NVFP4", "nvfp4", None),
+        ("nvidia/Qwen3.6-27B-NVFP4", "nvfp4", "fp8"),
+        ("gemma3:4b-it-qat", "q4_0", None),
+        ("google/gemma-3-27b-it-qat-q4_0-unquantized", None, None),
+    ],
+)
+def test_a_build_is_stored_as_its_name_says_and_only_its_own_cache_counts(typed, stored, cache):
+    checkpoint = find_model(typed).checkpoint
+    assert (checkpoint.quantized and checkpoint.quantized.name) == stored
+    assert (checkpoint.cache and checkpoint.cache.name) == cache
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("gcp frankfurt", "gcp:europe-west3"),
+        ("Virginia AWS", "aws:us-east-1"),
+        ("azure west europe", "azure:westeurope"),
+        ("google cloud london", "gcp:europe-west2"),
+        ("amazon ireland", "aws:eu-west-1"),
+        ("us central", "gcp:us-central1"),
+    ],
+)
+def test_a_cloud_and_a_place_are_one_region(typed, meant):
+    assert find_region(typed)[0].id == meant
+
+
+@pytest.mark.parametrize(
+    ("typed", "near"), [("hopper", "h100"), ("blackwell 6000", "rtx-pro-6000")]
+)
+def test_an_architecture_is_asked_back_with_its_own_boards(typed, near):
+    with pytest.raises(InputError) as caught:
+        find_accelerator(typed, read_catalog())
+    assert caught.value.problems[0].fix.count(near) == 3

@@ -22,6 +22,8 @@ NEUTRAL = SIZES | SOFT | QUIET  # words that say nothing of which family is mean
 LETTERS = {"s": "small", "b": "base", "l": "large", "h": "huge", "g": "giant"}
 APART = SIZES | frozenset(words("catalog", "model_apart"))  # what makes a fine-tune another network
 PRECISIONS = meanings("catalog", "model_precision")
+# The table's order: a format before the method that made it, AWQ-BF16-INT8 is stored in INT8.
+STRENGTH = {word: n for n, word in enumerate(PRECISIONS)}
 PRECISION_NOISE = {"dynamic", "static", "quantized", "pertensor", "block", "kv", "g128", "marlin"}
 N_TEXTS = 4096  # names typed that are remembered; the catalog's own among them
 MIN_LETTERS = 3  # of a word that can carry a name alone
@@ -81,11 +83,6 @@ class Beside(NamedTuple):
     n_soft: int  # base, thinking, active parameters
     n_dates: int
 
-    @property
-    def is_none(self) -> bool:
-        """Whether the name was typed whole."""
-        return not any(self)
-
 
 @lru_cache(maxsize=N_TEXTS)
 def take_apart(text: str) -> Name:
@@ -96,8 +93,10 @@ def take_apart(text: str) -> Name:
     rest = _SPOKEN_SIZE.sub(r"\1\2b ", re.sub(r"(?<=\d)_(?=\d)", ".", rest))
     rest = re.sub(r"(?<=[a-z])\+(?!\w)", " plus", rest)  # Command R+
     raw = [word for word in _BREAKS.split(rest) if word]
-    precision = next((PRECISIONS[word] for word in raw[1:] if word in PRECISIONS), "")
-    precision = file_type[1] if file_type and file_type[1] in FORMATS else precision
+    said = {PRECISIONS[word]: STRENGTH[word] for word in raw[1:] if word in PRECISIONS}
+    precision = min(said, key=lambda form: said[form], default="")
+    is_file = file_type is not None and file_type[1] in FORMATS and "unquantized" not in raw
+    precision = file_type[1] if file_type and is_file else precision
     dropped = {*PRECISIONS, *PRECISION_NOISE} if precision else set()
     kept = [word for word in raw if word not in dropped]
     loud = [word for word in kept if word not in QUIET] or kept

@@ -99,7 +99,7 @@ def _by_id() -> dict[str, Entry]:
 
 def _by_name(text: str) -> Model:
     name = take_apart(text)
-    meant = None if _published(text) else meant_by(text)
+    meant = None if _plain(text) in _by_spelling() else meant_by(text)
     if meant is not None:
         return _told(text, name, _read(_by_id()[meant.id.lower()]), meant=meant)
     found = _nearest_of(text, name)
@@ -122,11 +122,6 @@ def _by_spelling() -> dict[str, list[Entry]]:
     return found
 
 
-def _published(text: str) -> list[Entry]:
-    """Entries that a publisher writes so, whatever is between words: it stands for itself."""
-    return _by_spelling().get(_plain(text), [])
-
-
 def _why(name: Name, entry: Entry) -> str:
     if is_made_of(name, entry.name):
         return "its name says that it is made of this; its own configuration is not in the catalog"
@@ -144,7 +139,7 @@ def _why(name: Name, entry: Entry) -> str:
 
 def _nearest_of(text: str, name: Name) -> list[Entry]:
     """Entries that a name can mean and that have the least beside it, the best first."""
-    published = _published(text)
+    published = _by_spelling().get(_plain(text), [])  # what a publisher writes so is itself
     for spelling in (name, *other_spellings(name), *_respelled(name)):
         found = published or _meanings(spelling, text)
         found = found or (_of_size(spelling, text) if name.sizes else [])  # phi-7 is no size
@@ -185,7 +180,7 @@ def _meanings(name: Name, text: str) -> list[Entry]:
     all_of = [(beside(name, entry.name), entry) for entry in _entries()]
     found = [(more, entry) for more, entry in all_of if more is not None]
     if "/" in without_part(text):
-        return [entry for more, entry in found if more.is_none]
+        return [entry for more, entry in found if not any(more)]
     fewest = min((more.n_words for more, _ in found), default=0)
     nearest = [entry for more, entry in found if more.n_words == fewest]
     newest = max((entry.name.generation for entry in nearest), default=())
@@ -260,12 +255,13 @@ def _told(text: str, name: Name, model: Model, *, meant: Meant) -> Model:
     entry, notes = _by_id()[meant.id.lower()], list(model.assumptions)
     if _plain(entry.id) != _plain(text):
         why = f"{text!r} is read as this: {meant.why}"
-        notes.append(_assumption("model", entry.id, why, change="MODEL"))
+        notes.append(Assumption(what="model", value=entry.id, why=why, change="MODEL"))
     told = replace(model, assumptions=tuple(notes))
     if entry.name.precision and not name.precision:
         return _unquantized(told, entry, text)
     is_other = name.precision != entry.name.precision
-    if is_other and entry.name.precision:  # how another build stores its KV cache says nothing
+    is_others = is_other or name.owner not in ("", entry.name.owner)
+    if is_others and entry.name.precision:  # how another build stores its KV cache says nothing
         told = replace(told, checkpoint=replace(told.checkpoint, cache=None))
     return _with_precision(told, name.precision, is_other=is_other)
 
@@ -279,7 +275,7 @@ def _unquantized(model: Model, entry: Entry, text: str) -> Model:
     stored = next((m.checkpoint for m in relatives), Checkpoint(base=model.checkpoint.base))
     form = stored.quantized or stored.base
     why = f"the name says nothing of {entry.name.precision}; the layers are those of {entry.id}"
-    note = _assumption("stored precision", form.name, why, change="--precision")
+    note = Assumption(what="stored precision", value=form.name, why=why, change="--precision")
     plain = re.sub(f"-{entry.name.precision}", "", entry.id, flags=re.IGNORECASE)
     name = text.strip() if "/" in text else plain
     told = (*model.assumptions, note)
@@ -296,10 +292,11 @@ def _with_precision(model: Model, precision: str, *, is_other: bool = False) -> 
     if not precision or (model.checkpoint.quantized is not None and not is_other):
         return model
     form = FORMATS[precision]
-    if form == model.checkpoint.base:
+    if form == model.checkpoint.base and model.checkpoint.quantized is None:
         return model
-    why = "the name says so; embeddings and head stay in 16 bits"
-    note = _assumption("stored precision", precision, why, change="--precision")
+    rest = "; embeddings and head stay in 16 bits" if form.is_quantized else ""
+    why = f"the name says so{rest}"
+    note = Assumption(what="stored precision", value=precision, why=why, change="--precision")
     checkpoint = _stored_as(form, model)
     return replace(model, checkpoint=checkpoint, assumptions=(*model.assumptions, note))
 
@@ -326,10 +323,6 @@ def _linear_parts(model: Model) -> set[Part]:
     return found
 
 
-def _assumption(what: str, value: str, why: str, *, change: str) -> Assumption:
-    return Assumption(what=what, value=value, why=why, change=change)
-
-
 def _nearest(name: Name) -> str:
     """The three entries that share most words with the name; of a strange one, of its size."""
     keys = {entry.name.key: entry for entry in _entries()}
@@ -351,11 +344,14 @@ def _shared(name: Name, entry: Entry) -> int:
 @lru_cache(maxsize=64)
 def _read(entry: Entry) -> Model:
     row = json.loads(entry.line)
-    model = with_context(
-        read_model(row["config"], name=entry.id, source=row["source"]), row["config"]
-    )
+    config = row["config"]
+    model = with_context(read_model(config, name=entry.id, source=row["source"]), config)
     if row["kind"] != RECALLED:
         return model
-    why = "entered from general knowledge and checked by its parameter count only"
-    note = _assumption("figures", "recalled", why, change="the path of its config.json")
+    note = Assumption(
+        what="figures",
+        value="recalled",
+        why="entered from general knowledge and checked by its parameter count only",
+        change="the path of its config.json",
+    )
     return replace(model, assumptions=(*model.assumptions, note))

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import cache
 
 from gpuplan.catalog.families import FAMILIES, NOISE, REWRITES, Family
 from gpuplan.catalog.offers import machines_named
@@ -21,6 +20,7 @@ from gpuplan.errors import InputError, PlannerError, one
 from gpuplan.units import GIB
 
 MAX_LENGTH = 200
+N_SHOWN = 3
 KEPT_BACK = 0.08  # of the memory on a board, at most
 _COUNT_FIRST = re.compile(r"^(\d{1,6})\s*(?:[x×*]\s*|\s)(?=\D*[a-z])(.+)$", re.IGNORECASE)
 _COUNT_LAST = re.compile(r"^(.+?)\s*[x×*:]\s*(\d{1,6})$", re.IGNORECASE)
@@ -106,13 +106,8 @@ def nearest_ids(text: str, catalog: Catalog, n: int = 3) -> list[str]:
     """Catalog ids that look most like the text."""
     words = {_key(item): str(item) for item in catalog.accelerators}
     words |= {_key(a.name): str(a.id) for a in catalog.accelerators.values()}
-    words |= {
-        word: str(family.ids[0])
-        for family in FAMILIES
-        for word in family.words
-        if family.ids[0] in catalog.accelerators
-    }
-    close = get_close_matches(_key(text), words, n=2 * n, cutoff=0.5)
+    words |= {w: str(f.ids[0]) for w, f in _FAMILY_BY_WORD if f.ids[0] in catalog.accelerators}
+    close = get_close_matches(_key(text), words, n=2 * n, cutoff=0.6)
     return list(dict.fromkeys(words[word] for word in close))[:n]
 
 
@@ -139,12 +134,7 @@ def _counted(wanted: str, catalog: Catalog) -> AcceleratorChoice | None:
             raise _refusal(wanted, "a count of 0", "count from 1")
         if exact is not None:
             return AcceleratorChoice(accelerator=exact, n_accelerators=n_accelerators)
-        choice = _described(name, catalog, text=wanted)
-        return AcceleratorChoice(
-            accelerator=choice.accelerator,
-            n_accelerators=n_accelerators,
-            assumptions=choice.assumptions,
-        )
+        return replace(_described(name, catalog, text=wanted), n_accelerators=n_accelerators)
     return None
 
 
@@ -158,15 +148,14 @@ def _tpu_slice(wanted: str, catalog: Catalog) -> AcceleratorChoice | None:
     cores_per_chip = 2 if version in ("v4", "v5p") else 1
     if found is None or n < cores_per_chip or n % cores_per_chip:
         return None
+    n_chips = n // cores_per_chip
     note = Assumption(
         what=f"slice {wanted}",
-        value=f"{n // cores_per_chip} chips",
+        value=f"{n_chips} chips",
         why="the name counts cores, two to a chip" if cores_per_chip == 2 else "it counts chips",
         change=f"--on {n}x{found.id} for {n} chips",
     )
-    return AcceleratorChoice(
-        accelerator=found, n_accelerators=n // cores_per_chip, assumptions=(note,)
-    )
+    return AcceleratorChoice(accelerator=found, n_accelerators=n_chips, assumptions=(note,))
 
 
 def _described(name: str, catalog: Catalog, *, text: str) -> AcceleratorChoice:
@@ -297,18 +286,21 @@ def _ignored(said: _Said, chosen: Accelerator) -> Assumption:
 
 
 def _unknown(text: str, catalog: Catalog) -> PlannerError:
-    gone = next((row for row in _retired() if _key(row["accelerator"]) in _key(text)), None)
+    gone = next((row for row in RETIRED if _key(row["accelerator"]) in _key(text)), None)
     if gone is not None:
         what = f"{gone['accelerator']} is retired and has no figures here ({gone['why']})"
         return _refusal(text, what, "name one of its successors, or describe it in an overlay")
-    close = nearest_ids(text, catalog)
+    close = _of_architecture(text, catalog)[:N_SHOWN] or nearest_ids(text, catalog)
     fix = f"did you mean {', '.join(close)}" if close else _examples(catalog)
     return _refusal(text, "no such accelerator in the catalog", fix)
 
 
-@cache
-def _retired() -> tuple[dict[str, str], ...]:
-    return tuple(packaged_rows("gpuplan.catalog", "data/retired.csv"))
+def _of_architecture(text: str, catalog: Catalog) -> list[str]:
+    """Boards of the architecture that the text names, those with its other words first: Hopper."""
+    words = {*_tokens(text)}
+    made = [a for a in catalog.accelerators.values() if a.family.lower() in words]
+    near = sorted(made, key=lambda a: -sum(word in _key(a.name) for word in words))
+    return [str(a.id) for a in near]
 
 
 def _examples(catalog: Catalog) -> str:
@@ -321,6 +313,7 @@ def _refusal(text: str, what: str, fix: str) -> PlannerError:
     return one(InputError, "accelerator", repr(shown), what, fix)
 
 
+RETIRED = packaged_rows("gpuplan.catalog", "data/retired.csv")
 _FAMILY_BY_WORD = sorted(
     ((word, family) for family in FAMILIES for word in family.words),
     key=lambda pair: -len(pair[0]),

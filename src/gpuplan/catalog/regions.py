@@ -47,7 +47,7 @@ def find_region(text: str, *, cloud: str | None = None) -> tuple[Region, tuple[A
     if len(places) == 1:
         return places[0], (_place_assumption(text, places[0], found),)
     ranked = sorted(places or found, key=_preference)
-    is_loose = _unaccented(text.strip()) not in _index() and _squeeze(text) in _loose_index()
+    is_loose = _unaccented(text.strip()) not in _index() and squeeze(text) in _loose_index()
     if places or is_loose or ranked[0].cloud not in PREFERRED_CLOUDS:
         names = " or ".join(f"{region.id} ({region.name})" for region in ranked)
         raise one(InputError, "region", repr(text), f"means {names}", "write one of these ids")
@@ -59,12 +59,25 @@ def regions_named(text: str) -> tuple[Region, ...]:
     wanted = text.strip().casefold()
     inside = re.search(r"\(([^()]+)\)", wanted)  # as consoles write: US East (N. Virginia)
     short = re.sub(r"^([ns])(?:or|ou)th(?:ern)?\s+", r"\1. ", wanted)
-    english = _exonyms().get(_squeeze(wanted))  # Londres, Frankreich
+    english = names_in_use("exonym").get(squeeze(wanted))  # Londres, Frankreich
     for name in filter(None, (wanted, inside and inside[1], short, english)):
-        found = _index().get(name, ()) or _loose_index().get(_squeeze(name), ())
+        found = _index().get(name, ()) or _loose_index().get(squeeze(name), ())
         found = tuple(dict.fromkeys((*found, *_begun_by(name))))
         if found:
             return found
+    return _of_cloud([word for word in re.split(r"[\s,/]+", wanted) if word != "cloud"])
+
+
+def _of_cloud(words: list[str]) -> tuple[Region, ...]:
+    """The regions of one cloud at a place: `gcp frankfurt`, `Virginia AWS`, `azure germany`."""
+    for n in range(1, len(words)):
+        for first, rest in ((words[:n], words[n:]), (words[-n:], words[:-n])):
+            cloud = clouds_named().get(squeeze("".join(first)))
+            places = regions_named(" ".join(rest)) if cloud else ()
+            ids = {place.id for place in places}
+            near = [r for r in read_regions() if ids & {r.id, r.country, r.state}]
+            if _among(near, cloud):
+                return tuple(_among(near, cloud))
     return ()
 
 
@@ -72,8 +85,8 @@ def _begun_by(start: str) -> tuple[Region, ...]:
     """Regions whose ids count on from this one: us-east of us-east-1 and us-east4."""
     if not start or start[-1].isdigit():
         return ()
-    numbered = re.compile(rf"{re.escape(start)}-?\d+")
-    return tuple(r for r in read_regions() if numbered.fullmatch(r.id.partition(":")[2].casefold()))
+    numbered = re.compile(rf"{re.escape(squeeze(start))}\d+")
+    return tuple(r for r in read_regions() if numbered.fullmatch(squeeze(r.id.partition(":")[2])))
 
 
 def site_energy(
@@ -152,17 +165,25 @@ def _index() -> dict[str, tuple[Region, ...]]:
 def _loose_index() -> dict[str, tuple[Region, ...]]:
     names: dict[str, list[Region]] = defaultdict(list)
     for name, regions in _index().items():
-        names[_squeeze(name)] += regions
+        names[squeeze(name)] += regions
     return {name: tuple(regions) for name, regions in names.items()}
 
 
 @cache
-def _exonyms() -> dict[str, str]:
+def names_in_use(kind: str) -> dict[str, str]:
+    """What people call clouds, places and, in other languages, countries; squeezed."""
     rows = _rows("place_names.csv")
-    return {_squeeze(row["name"]): row["id"] for row in rows if row["kind"] == "exonym"}
+    return {squeeze(row["name"]): row["id"] for row in rows if row["kind"] == kind}
 
 
-def _squeeze(name: str) -> str:
+@cache
+def clouds_named() -> dict[str, str]:
+    """Clouds that have regions, by their names squeezed."""
+    known = {squeeze(region.cloud): region.cloud for region in read_regions() if region.cloud}
+    return names_in_use("cloud") | known
+
+
+def squeeze(name: str) -> str:
     """Letters and digits alone, without accents: Zürich is Zurich."""
     return re.sub(r"[\s_.-]", "", _unaccented(name))
 
