@@ -221,3 +221,24 @@ def test_an_architecture_is_asked_back_with_its_own_boards(typed, near):
     with pytest.raises(InputError) as caught:
         find_accelerator(typed, read_catalog())
     assert caught.value.problems[0].fix.count(near) == 3
+
+
+@pytest.mark.parametrize(
+    ("typed", "card", "n"),
+    [
+        ("8x 4090", "rtx-4090", 8),
+        ("4x3090s", "rtx-3090", 4),
+        ("2 x 4080 super", "rtx-4080-super", 2),
+        ("4 5090s", "rtx-5090", 4),
+        ("16x 4060 ti", "rtx-4060-ti", 16),
+        ("3090 ti", "rtx-3090-ti", 1),
+    ],
+)
+def test_boards_named_by_a_number_alone_are_counted(typed, card, n):
+    choice = find_accelerator(typed, read_catalog())
+    assert (choice.accelerator.id, choice.n_accelerators) == (card, n)
+
+
+def test_two_boards_are_no_count():
+    with pytest.raises(InputError):
+        find_accelerator("3090 4090", read_catalog())

@@ -22,7 +22,9 @@ from gpuplan.units import GIB
 MAX_LENGTH = 200
 N_SHOWN = 3
 KEPT_BACK = 0.08  # of the memory on a board, at most
-_COUNT_FIRST = re.compile(r"^(\d{1,6})\s*(?:[x×*]\s*|\s)(?=\D*[a-z])(.+)$", re.IGNORECASE)
+_COUNT_FIRST = re.compile(  # 8 x H100, 8x 4090; 3090 4090 counts nothing
+    r"^(\d{1,6})\s*(?:[x×*]\s*|\s)(?=\D*[a-z]|(?<!\d{4}\s)\d{4})(.+)$", re.IGNORECASE
+)
 _COUNT_LAST = re.compile(r"^(.+?)\s*[x×*:]\s*(\d{1,6})$", re.IGNORECASE)
 _SLICE = re.compile(r"^(?:tpu[\s_-]*)?(v4|v5p|v5e|v5litepod|v6e)-(\d{1,6})$", re.IGNORECASE)
 _REMARK = re.compile(r"\(([^()]*)\)")
