@@ -256,6 +256,12 @@ def _told(text: str, name: Name, model: Model, *, meant: Meant) -> Model:
     if _plain(entry.id) != _plain(text):
         why = f"{text!r} is read as this: {meant.why}"
         notes.append(Assumption(what="model", value=entry.id, why=why, change="MODEL"))
+    if "gguf" in name.quiet and not name.precision:
+        form = model.checkpoint.quantized or model.checkpoint.base
+        why = "a GGUF repository holds files of many; the name says none, such as Q4_K_M"
+        notes.append(
+            Assumption(what="stored precision", value=form.name, why=why, change="--precision")
+        )
     told = replace(model, assumptions=tuple(notes))
     if entry.name.precision and not name.precision:
         return _unquantized(told, entry, text)

@@ -76,6 +76,7 @@ def _of_cloud(words: list[str]) -> tuple[Region, ...]:
             places = regions_named(" ".join(rest)) if cloud else ()
             ids = {place.id for place in places}
             near = [r for r in read_regions() if ids & {r.id, r.country, r.state}]
+            near = [r for r in near if r.id in ids or "gov" not in r.id]  # a government's is named
             if _among(near, cloud):
                 return tuple(_among(near, cloud))
     return ()
