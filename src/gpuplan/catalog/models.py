@@ -144,7 +144,9 @@ def _nearest_of(text: str, name: Name) -> list[Entry]:
         found = published or _meanings(spelling, text)
         found = found or (_of_size(spelling, text) if name.sizes else [])  # phi-7 is no size
         if found:
-            kept = _as_typed(text, _of_owner(name, _of_precision(name, found)))
+            stored = _of_precision(name, found)
+            own = [e for e in stored if name.owner and e.name.owner == name.owner] or stored
+            kept = _as_typed(text, own)
             return sorted(kept, key=lambda entry: _rank(text, name, entry))
     is_one_word = len(text.split()) == 1  # in a sentence, what stands before is no name
     made_of = [e for e in _entries() if is_one_word and is_made_of(name, e.name)]
@@ -209,10 +211,6 @@ def _of_precision(name: Name, found: list[Entry]) -> list[Entry]:
         if kept:
             return kept
     return found
-
-
-def _of_owner(name: Name, found: list[Entry]) -> list[Entry]:
-    return [entry for entry in found if name.owner and entry.name.owner == name.owner] or found
 
 
 def _as_typed(text: str, found: list[Entry]) -> list[Entry]:

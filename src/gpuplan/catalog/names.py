@@ -174,7 +174,9 @@ def _described(name: str, catalog: Catalog, *, text: str) -> AcceleratorChoice:
         )
     chosen, assumptions = _one_of(fitting, said, text=text)
     if said.ignored:
-        assumptions += (_ignored(said, chosen),)
+        why = f"{' '.join(said.ignored)!r} names no property of it"
+        what, change = "words in the accelerator's name", f"--on {chosen.id}"
+        assumptions += (Assumption(what=what, value="ignored", why=why, change=change),)
     return AcceleratorChoice(accelerator=chosen, n_accelerators=1, assumptions=assumptions)
 
 
@@ -276,15 +278,6 @@ def _tokens(text: str) -> list[str]:
 
 def _key(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", text.lower())
-
-
-def _ignored(said: _Said, chosen: Accelerator) -> Assumption:
-    return Assumption(
-        what="words in the accelerator's name",
-        value="ignored",
-        why=f"{' '.join(said.ignored)!r} names no property of it",
-        change=f"--on {chosen.id}",
-    )
 
 
 def _unknown(text: str, catalog: Catalog) -> PlannerError:
