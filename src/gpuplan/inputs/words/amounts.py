@@ -283,6 +283,14 @@ LOADS = (
         "demand.users",
     ),
     states(
+        r"\b(?:family|team|group|company|department|class|lab|staff|startup|household|office)\s+of\s+"
+        rf"{ABOUT}{{n}}(?:\s*{PEOPLE})?\b(?!\s*%)",
+        "demand.users",
+    ),
+    means(
+        r"\b(?:\d{1,3}|two|three|four|five|several|a\s+few)\s+(?:different\s+)?(?:models|services|workloads)\b"
+    ),
+    states(
         r"\bpeak(?:\s+(?:is|of|at|load))*\s*{n}\s*(?:x|×|times)(?:\s+(?:the\s+)?(?:mean|average|avg))?",
         "demand.peak_to_mean",
     ),

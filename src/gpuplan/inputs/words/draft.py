@@ -41,7 +41,8 @@ class Draft:
 
     def put(self, path: KeyPath, value: Any, words: str) -> None:
         """Set a key that was stated in these words."""
-        plain = _plain(value)
+        plain, change = _plain(value), how_to_set(path)
+        self.assumed = [note for note in self.assumed if note.change != change]
         set_key(self.tree, path, plain)
         self.read_as(show_path(path), plain, words)
 

@@ -69,7 +69,7 @@ def described_scenario(
     if len(text) > MAX_TEXT:
         fix = f"write at most {MAX_TEXT} characters, or a scenario file"
         raise InputError("plan", [Problem("description", f"has {len(text)} characters", fix)])
-    found = scan(text, lexicon)
+    found = _with_family(text, scan(text, lexicon), lexicon)
     facts, problems = merged(found.facts)
     models = _models(found, given, lexicon)
     is_many = bool(problems) and len(found.models) > 1
@@ -122,6 +122,17 @@ def _models(found: Scan, given: Mapping[str, Any], lexicon: Lexicon) -> tuple[Na
         known = lexicon.model(name) or NamedModel(name, "decoder")
         models = (Named(known._replace(name=name), "--model", 0), *models[1:])
     return models
+
+
+def _with_family(text: str, found: Scan, lexicon: Lexicon) -> Scan:
+    """A family without a number, where a model is named and none was found: host codestral."""
+    for words, start in () if found.models else found.rest:
+        said = lexicon.nearest_models(words) if _BEFORE_NAME.search(text[:start]) else ""
+        model = lexicon.model(said.removeprefix(_IT_IS)) if said.startswith(_IT_IS) else None
+        if model is not None:
+            rest = tuple(each for each in found.rest if each != (words, start))
+            return found._replace(models=(Named(model, words, start),), rest=rest)
+    return found
 
 
 def _faults(
@@ -190,6 +201,7 @@ def _is_weighty(words: str, is_named: bool) -> bool:
     return has_digit or is_part or bool(REFUSED & set(words.lower().split()))
 
 
+_IT_IS = "it is "
 _IN_PLACE = re.compile(r"\b(?:in|within|inside)\s+(?:the\s+)?$", re.IGNORECASE)
 _BEFORE_NAME = re.compile(
     r"\b(?:with|using|use|serv(?:e|ing)|run(?:ning)?|train(?:ing)?|deploy|host|via|tun(?:e|ing))\s+"

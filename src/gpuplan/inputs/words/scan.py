@@ -45,7 +45,7 @@ _PLACE_BEFORE = re.compile(r"\b(?:in|within|from|at|near|inside)\s+(?:the\s+)?$"
 _PLACE_AFTER = re.compile(r"\s*(?:$|[,;]|only\b|regions?\b|data\s*cent)", re.IGNORECASE)
 _SIZE = re.compile(r"(?:.*\s)?(?:\d+(?:\.\d+)?b|\d+(?:\.\d+)?\s+billion)", re.IGNORECASE)
 _NO_SIZE_AFTER = re.compile(
-    rf"[\s-]*{KIND_OF}(?:(?:input|output|prompt|training|generated|raw|clean)[\s-]+)*(?:tok(?:en)?s?|{DOCS}|{REQUESTS}|{IMAGES}|{PEOPLE}|samples?|rows?|examples?)\b",
+    rf"[\s-]*{KIND_OF}(?:(?:input|output|prompt|training|generated|raw|clean)[\s-]+)*(?:tok(?:en)?s?|{DOCS}|{REQUESTS}|{IMAGES}|{PEOPLE}|samples?|rows?|examples?|words?|hours?)\b",
     re.IGNORECASE,
 )
 REFUSED = frozenset(
@@ -185,7 +185,7 @@ def _found(
         for first, last in _windows(text, at, words):
             count = _COUNT.match(text, first, last)
             start = count.end() if count else first
-            end = start + len(text[start:last].rstrip(".-/"))
+            end = start + len(text[start:last].rstrip(".-/ "))
             name = window(text, start, end)
             found = find(name) if name else None
             if found is not None:
@@ -212,6 +212,7 @@ def _any_name(text: str, start: int, end: int) -> str | None:
 def _place(text: str, start: int, end: int) -> str | None:
     """A region stands after "in", or alone between commas, or looks like one: us-east-1."""
     is_after_in = _PLACE_BEFORE.search(text[:start]) is not None
+    is_after_in |= text[:start].rstrip()[-1:] == MARKS["cloud"]
     is_alone = not text[:start].strip() or text[:start].rstrip()[-1:] in (",", ";")
     is_region = re.fullmatch(r"[a-z]+-[a-z]+-?\d\w*", text[start:end], re.IGNORECASE)
     if is_after_in or is_region or (is_alone and _PLACE_AFTER.match(text, end)):

@@ -190,6 +190,11 @@ _LOAD = r"(?:load|demand|traffic|usage|volume|users?)"
 
 GROWTH = (
     Rule(
+        rf"(?P<kept>\d[\d,.]*\s*k?\s*(?:{_LOAD}|requests?(?:\s*/\s*s|\s+per\s+second)?))\s+(?:now|today|at\s+first|initially)"
+        rf"\s*(?:,|and|but|→|->|then|to)*\s*{{n}}(?:\s+{_LOAD})?\s+(?:in|within|after|by)\s+{{ot}}",
+        lambda p: {"grow_to": (p.number(), p.seconds())},
+    ),
+    Rule(
         rf"(?:grow(?:s|ing)?|rising|increas(?:es?|ing)|scal(?:es?|ing))\s+to\s+{{n}}(?:\s+(?:{_LOAD}|requests?)"
         r"(?:\s*/\s*s|\s+per\s+second)?)?\s*(?:in|within|over|after|by)\s+(?:the\s+next\s+)?{ot}",
         lambda p: {"grow_to": (p.number(), p.seconds())},

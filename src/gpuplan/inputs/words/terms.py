@@ -150,6 +150,10 @@ TERMS = (
     ),
     Rule(rf"{_ON}{_OWN}{{cards}}", _chosen("allowed")),
     Rule(
+        rf"{_ON}(?P<lot>{_LOT}(?:\s*,?\s*(?:or|vs\.?|versus)\s+{_LOT})+)",
+        lambda p: {"policy.accelerators.allowed": tuple(p.names("lot"))},
+    ),
+    Rule(
         rf"{_ON}(?:(?:at\s+most|up\s+to|max(?:imum)?|exactly|just|only)\s+)*{{n}}{_X}{{card}}"
         r"(?:\s*(?:gpus?|cards?|accelerators?))?(?:\s+only)?",
         _limited,

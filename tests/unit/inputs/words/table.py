@@ -595,7 +595,7 @@ SENTENCES += [
 ]
 
 REFUSED = [
-    ("embeddings with nomic-embed-text, 50 requests/s", "nomic-"),
+    ("embeddings with zork-embed-text, 50 requests/s", "zork-"),
     ("spot", "neither a model nor a task"),
     ("", "neither a model nor a task"),
     ("hello world", "'hello world' at character 1"),
@@ -899,4 +899,28 @@ SENTENCES += [
         {W + "name": "chat", W + "demand.users": 150, W + "request.input_tokens": 66_000},
     ),
     ("github copilot alternative for 80 developers", {W + "name": "agents"}),
+]
+SENTENCES += [
+    (
+        "host codestral for autocompletion, 120 developers",
+        {W + "model": "mistralai/Codestral-22B-v0.1"},
+    ),
+    ("run DeepSeek-R1 at home for my family of 4", {W + "demand.users": 4}),
+    (
+        "serve 3 models: Qwen3-8B 20 rps, Llama-3.3-70B 2 rps",
+        {W + "demand.requests_per_s": 20, "workloads.1.demand.requests_per_s": 2},
+    ),
+    (
+        "Mixtral 8x22B, 4 requests per second, azure west europe",
+        {"policy.clouds.allowed": ["azure"], "policy.regions.allowed": ["azure:westeurope"]},
+    ),
+    ("translate 1 billion words in 3 days", {W + "batch.deadline_h": 72}),
+    (
+        "would 4xH200 or 8xH100 be cheaper for Llama 405B fp8 at 3 rps",
+        {"policy.accelerators.allowed": ["H200", "H100"]},
+    ),
+    (
+        "we expect 500 users now and 5000 in twelve months, Mistral Small 3.2",
+        {W + "demand.users": 500, "growth.per_month_frac": 0.211528},
+    ),
 ]
