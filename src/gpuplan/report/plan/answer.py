@@ -42,6 +42,7 @@ RUNNERS_UP = ("next cheapest", "another accelerator", "mixed fleet")
 NAMES = {"commit": "committed-use discount"}
 LATENCIES = ("ttft p95", "tpot p95")
 # What moves the size of a fleet most, where no sensitivity says so: keys of the scenario in order.
+ASKING = ("active_frac", "requests_per_user_per_h", "--active", "--requests-per-hour")
 WEIGHTY = (
     "hourly_profile",
     "prefix_hit_frac",
@@ -119,7 +120,14 @@ def utilization_lines(answer: Answer) -> tuple[str, ...]:
 
 
 def weightiest(answer: Answer) -> Iterator[str]:
-    """Assumptions by how far they move the cost, then by how far they usually move the size."""
+    """Assumptions by how far they move the cost, then by how far they usually move the size.
+
+    How often users ask comes first where it is assumed: demand is proportional to it.
+    """
+    asking = [a for a in answer.assumptions if a.change.endswith(ASKING)]
+    if asking:
+        figures = "; ".join(f"{a.what[0].lower()}{a.what[1:]}: {a.value}" for a in asking)
+        yield f"{figures} (change with {', '.join(a.change for a in asking)})"
     bars = answer.uncertainty.tornado if answer.uncertainty else ()
     for bar in sorted(bars, key=lambda b: -abs(b.high_usd_per_month - b.low_usd_per_month)):
         low, high = sorted((bar.low_usd_per_month, bar.high_usd_per_month))

@@ -13,6 +13,7 @@ import pytest
 from fakes.plans import answer, chosen
 from gpuplan.cli.output import Form, emit
 from gpuplan.domain.plan.answer import Explanation
+from gpuplan.domain.provenance import Assumption
 from gpuplan.inputs.documents.yaml_reader import read_yaml_text
 from gpuplan.inputs.plan_file import plan_of
 from gpuplan.report.plan.answer import plan_sheet, weightiest
@@ -166,3 +167,10 @@ def test_probability_never_claims_certainty():
     assert "> 99 % probability" in headline(replace(answer(), uncertainty=sure))
     half = replace(sure, kept_frac=0.5)
     assert "with 50 % probability" in headline(replace(answer(), uncertainty=half))
+
+
+def test_how_often_users_ask_comes_first_where_it_is_assumed():
+    asking = Assumption(what="Requests per hour", value="10", why="", change="--requests-per-hour")
+    noted = replace(example("chat"), assumptions=(asking,))
+    first = next(iter(weightiest(noted)))
+    assert first == "requests per hour: 10 (change with --requests-per-hour)"
