@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from gpuplan.domain.plan.answer import Answer, ChosenPlan
+from gpuplan.domain.plan.candidate import RunNeeds
 from gpuplan.domain.sheet import Table
 from gpuplan.domain.system.check import Need, next_bottleneck
 from gpuplan.report.formats import three
 from gpuplan.report.table import table
-from gpuplan.units import GB
+from gpuplan.units import GB, MB
 
 BAR = 12  # cells of all that is there: a line of a terminal holds them
 ELSEWHERE = "gpuplan design and check tell"
@@ -38,9 +39,10 @@ def _bar(need: Need) -> str:
 
 
 def amount(n: float, unit: str) -> str:
-    """A quantity with its unit; bytes in GB, shares in percent."""
+    """A quantity with its unit; bytes in GB or MB, shares in percent."""
     if unit.startswith("bytes"):
-        return f"{n / GB:.2f} GB{unit.removeprefix('bytes')}"
+        size, name = (n / MB, "MB") if 0 < n < 0.01 * GB else (n / GB, "GB")
+        return f"{size:.2f} {name}{unit.removeprefix('bytes')}"
     if unit == "s":
         return f"{three(n)} s"
     return f"{n:.0%}" if unit == "share" else f"{n:,.0f} {unit}"
@@ -56,7 +58,7 @@ def plan_needs(answer: Answer) -> tuple[Need, ...]:
         _tightest("memory", "bytes", _memory(answer, plan)),
         _tightest("speed", "s", _latency(plan)),
         _tightest("storage", "bytes", _storage(answer)),
-        _tightest("network", "bytes/s", _links(plan)),
+        _tightest("network", "bytes/s", _links(answer)),
         _tightest("power", "W", _power(plan)),
     )
 
@@ -73,7 +75,12 @@ def _tightest(name: str, unit: str, rows: Iterator[Row]) -> Need:
 def _utilization(plan: ChosenPlan) -> Iterator[Row]:
     for pool in plan.pools:
         what = f"{pool.workload}: utilization at the peak, of what is safe"
-        yield what, pool.use.peak_frac, pool.use.safe_frac
+        if pool.use.peak_frac is not None:
+            yield what, pool.use.peak_frac, pool.use.safe_frac
+    for one in plan.slo.promises:
+        if one.what == "deadline" and one.reached_s is not None:
+            what = f"{one.workload}: accelerator-hours, of those until the deadline"
+            yield what, one.reached_s.value / one.limit_s, 1.0
 
 
 def _memory(answer: Answer, plan: ChosenPlan) -> Iterator[Row]:
@@ -81,7 +88,11 @@ def _memory(answer: Answer, plan: ChosenPlan) -> Iterator[Row]:
     size = {(row.accelerator, row.precision): row.memory_bytes for row in answer.decision.trade}
     checks = answer.proof.certificate if answer.proof else ()
     least = {check.name: check for check in checks}
+    runs = dict(_runs(answer))
     for pool in plan.pools:
+        if run := runs.get(pool.workload):
+            yield f"{pool.workload}: of the fullest accelerator", run.peak_bytes, run.usable_bytes
+            continue
         found = least.get(f"memory of {pool.workload}: one accelerator")
         what = f"{pool.workload}: at least, of one accelerator; gpuplan fit tells the parts"
         if found is None:
@@ -106,13 +117,27 @@ def _latency(plan: ChosenPlan) -> Iterator[Row]:
         yield f"{one.workload}: {one.what} of its limit", reached, one.limit_s
 
 
-def _links(plan: ChosenPlan) -> Iterator[Row]:
-    for pool in plan.pools:
-        if pool.layout.network_bytes_per_s:
-            yield f"{pool.workload}: NICs of a server", None, pool.layout.network_bytes_per_s
+def _links(answer: Answer) -> Iterator[Row]:
+    """What one server sends to others and to clients, against its NICs."""
+    for name, run in _runs(answer):
+        what = f"{name}: a server's traffic to others, of its NICs"
+        yield what, run.sent_bytes_per_s, run.nics_bytes_per_s
+    for one in answer.decision.network:
+        stated = "its NICs" if one.nics_bytes_per_s else "NICs that the offer does not state"
+        what = f"{one.workload}: a server's {one.what}, of {stated}"
+        yield what, one.sent_bytes_per_s, one.nics_bytes_per_s
+
+
+def _runs(answer: Answer) -> Iterator[tuple[str, RunNeeds]]:
+    """The chosen training runs, with what they take."""
+    for row in answer.decision.comparison:
+        run = row.evidence.run
+        if row.is_chosen and run and run.needs:
+            yield row.workload, run.needs
 
 
 def _power(plan: ChosenPlan) -> Iterator[Row]:
     drawn = plan.power_w.value if plan.power_w else None
     share = next((one.used_frac for one in plan.limits if one.name == POWER), None)
-    yield "peak draw at the plug", drawn, drawn / share if drawn and share else None
+    limit = "" if share else f"; no limit given ({POWER})"
+    yield f"peak draw at the plug{limit}", drawn, drawn / share if drawn and share else None

@@ -222,6 +222,37 @@ def a_plan_shows_its_six_needs(ask: Ask) -> None:
     limited = "plan examples/power-shortfall.yaml --samples 0 --verbose --set site.power_kw=60"
     power = rows_of(ask(limited + " -o csv").out, "need")[-1]
     assert power["headroom"] == f"{1 - 4 * 10.2 / 60:.0%}"
+    assert "no limit given (site.power_kw)" in rows[-1]["what"]
+    assert float(rows[-1]["demand"].split()[0].replace(",", "")) > 2 * 700
+
+
+@check("R38", "plan 'pretrain a 7B model on 300B tokens in 20 days on H100' --samples 0 --verbose")
+def a_run_has_its_network_need(ask: Ask) -> None:
+    """Fully sharded: weights twice and gradients once for every micro-batch, to other servers."""
+    words = "plan 'pretrain a 7B model on 300B tokens in {} days on H100' --samples 0"
+    for days in (20, 9):
+        found = ask(f"{words.format(days)} --json").document
+        pool, run = found["plan"]["pools"][0], chosen_row(found)["run"]
+        assert (pool["sharding"], pool["tp"], pool["pp"]) == ("zero3", 1, 1)
+        n_servers = pool["n_accelerators"] // 8
+        n_micro = pool["global_batch"] / pool["n_accelerators"] / pool["micro_batch"]
+        a_step_bytes = 3 * 2 * 7e9 * n_micro * (n_servers - 1) / n_servers
+        n_steps = 300e9 / (pool["global_batch"] * 4096)
+        sent = run["needs"]["sent_bytes_per_s"] * run["wall_s"]
+        # The clock of the run counts stops too, a few percent of it.
+        assert sent == pytest.approx(a_step_bytes * n_steps, rel=0.08)
+        assert run["needs"]["nics_bytes_per_s"] == pytest.approx(3200e9 / 8)
+    rows = rows_of(ask(words.format(9) + " --verbose -o csv").out, "need")
+    headroom = {row["need"].split()[0]: row["headroom"] for row in rows}
+    used = run["needs"]["sent_bytes_per_s"] / run["needs"]["nics_bytes_per_s"]
+    assert headroom["network"] == f"{1 - used:.0%}"
+    assert headroom["memory"] == f"{1 - run['needs']['peak_bytes'] / 85.02e9:.0%}"
+    late = found["plan"]["slo"]["promises"][0]
+    assert headroom["compute"] == f"{1 - late['reached_s']['value'] / late['limit_s']:.0%}"
+
+
+def chosen_row(found: dict) -> dict:
+    return next(row for row in found["comparison"] if row["is_chosen"])
 
 
 @check("R39", "plan examples/power-shortfall.yaml --samples 0")

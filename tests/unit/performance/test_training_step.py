@@ -10,7 +10,7 @@ from gpuplan.calibration.training.models import Dimensions, model_from
 from gpuplan.domain.model.precision import FORMATS
 from gpuplan.domain.training.setup import ATTENTION_TARGETS, LoRA, ParallelLayout, StateBytes
 from gpuplan.performance.training.basis import bubble_ratio, peak_flop_per_s
-from gpuplan.performance.training.step import training_step
+from gpuplan.performance.training.step import network_bytes_per_step, training_step
 
 GPT = model_from(
     "gpt-175b", Dimensions(n_layers=96, hidden=12288, n_heads=96, n_vocab=51200), source="test"
@@ -213,3 +213,30 @@ def test_heads_that_miss_the_matrix_units_are_slow_without_flash():
 
     assert attention(128, "math") == pytest.approx(8 * attention(96, "math"))
     assert attention(128, "flash") < 1.2 * attention(96, "flash")
+
+
+@pytest.mark.parametrize(
+    ("layout", "per_server"),
+    [
+        # Weights twice, gradients once: seven of eight parts go to other servers.
+        (ParallelLayout(dp=64, sharding="zero3"), 3 * 7 / 8),
+        (ParallelLayout(dp=64), 2 * 7 / 8),  # an all-reduce passes the gradients twice
+        (ParallelLayout(dp=8, sharding="zero3"), 0.0),  # one server
+        (ParallelLayout(tp=8, dp=8), 2 * 7 / 8),  # tensor parallelism stays inside
+    ],
+)
+def test_bytes_between_servers_are_those_of_the_collectives(layout, per_server):
+    job = setup(n_micro_batches=1)
+    sent = network_bytes_per_step(SMALL, device(), job, layout=layout, fabric=fabric())
+    # Two bytes a parameter, of weights as of gradients.
+    assert 8 * sent == pytest.approx(per_server * 2.0 * SMALL.n_params, rel=0.02, abs=1e3)
+
+
+def test_bytes_between_servers_do_not_depend_on_the_network():
+    layout, job = ParallelLayout(dp=16, sharding="zero3"), setup()
+    slow = replace(fabric(), outside=replace(fabric().outside, bytes_per_s=1e6))
+    sent = [
+        network_bytes_per_step(SMALL, device(), job, layout=layout, fabric=links)
+        for links in (fabric(), slow)
+    ]
+    assert sent[0] == sent[1] > 0

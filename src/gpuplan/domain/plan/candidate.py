@@ -51,6 +51,16 @@ class RunSteps:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunNeeds:
+    """What a training run takes of one accelerator's memory and of one server's NICs."""
+
+    peak_bytes: float
+    usable_bytes: float
+    sent_bytes_per_s: float  # between servers, averaged over a step
+    nics_bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunShape:
     """How a training run makes its steps, and the servers that it was sized for."""
 

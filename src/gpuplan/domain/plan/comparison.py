@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from gpuplan.domain.noun import dataclass
-from gpuplan.domain.plan.candidate import PoolLayout
+from gpuplan.domain.plan.candidate import PoolLayout, RunNeeds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +15,7 @@ class RunFigures:
     mfu_frac: float | None  # None: no training run
     fit_probability_frac: float | None = None  # in memory; None: no training run
     is_past_knee: bool = False
+    needs: RunNeeds | None = None  # None: no training run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +140,16 @@ class StorageNeed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkNeed:
+    """What one server of a service sends at the peak, and what its NICs carry."""
+
+    workload: str
+    what: str
+    sent_bytes_per_s: float
+    nics_bytes_per_s: float | None  # None: the offer does not state it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """What the plan was chosen from; its keys stand at the top of documents."""
 
@@ -146,6 +157,7 @@ class Decision:
     pareto: tuple[ParetoRow, ...] = ()
     risk: PlanRisk | None = None
     storage: tuple[StorageNeed, ...] = ()  # of one server of each pool
+    network: tuple[NetworkNeed, ...] = ()  # of one server of each service
     trade: tuple[TradeRow, ...] = ()  # work per watt and dollar, by accelerator
     calendar: Calendar = Calendar()
     quality: tuple[str, ...] = ()  # what of the plan touches the quality of outputs

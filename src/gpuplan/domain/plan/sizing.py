@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints, ints
 from gpuplan.domain.noun import dataclass
-from gpuplan.domain.plan.candidate import Candidate, Rejection
+from gpuplan.domain.plan.candidate import Candidate, Rejection, RunNeeds
 from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.scenario.demand import LatencyMetric, Statistic
 from gpuplan.domain.scenario.terms import FailureDomain
@@ -224,6 +224,7 @@ class TrainingFigures:
     mfu_frac: float  # with attention
     fit_probability_frac: float
     is_past_knee: bool = False  # more accelerators than bring half of what they could
+    needs: RunNeeds | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@
 numbers and numpy arrays go through the same lines.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from gpuplan.domain.hardware.devices import Accelerator
@@ -88,6 +89,33 @@ def training_step(
         n_accelerators=n,
         tokens_per_step=float(tokens),
     )
+
+
+def network_bytes_per_step(
+    model: Model,
+    accelerator: Accelerator,
+    setup: TrainingSetup,
+    *,
+    layout: ParallelLayout,
+    fabric: Fabric,
+) -> float:
+    """Bytes that one rank sends in a step over its share of the NICs, hidden or not.
+
+    The same collectives where a NIC carries a byte a second and costs nothing else: their seconds
+    are bytes, beside which the seconds inside a scale-up domain are nothing.
+    """
+    free = replace(
+        fabric.outside.ring, launch_s=0.0, alpha_s=0.0, rate_frac=1.0, copy_frac=0.0, ramp_s=0.0
+    )
+    outside = replace(
+        fabric.outside, bytes_per_s=1.0, crowd_frac=1.0, ring=free, pairwise=free, switch=None
+    )
+    slow = replace(fabric, outside=outside)
+    basis = step_basis(model, accelerator, setup, layout=layout, fabric=slow)
+    link, passes = basis.link, basis.passes
+    far = (2.0 + passes.matmul_again_frac) * (link.tp_far_s + link.ep_far_s)
+    far += (2.0 + passes.mixer_again_frac) * link.cp_s + link.fsdp_s + link.p2p_s
+    return basis.schedule.n_micro_batches * far + link.dp_s
 
 
 def token_flop(model: Model, setup: TrainingSetup) -> Flops:

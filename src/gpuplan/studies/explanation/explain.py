@@ -41,6 +41,7 @@ from gpuplan.studies.explanation.comparison import (
     row_usd,
 )
 from gpuplan.studies.explanation.growth import calendar_of, growth_reasons, order_reasons
+from gpuplan.studies.explanation.network import network_needs
 from gpuplan.studies.explanation.risk import ServiceRisk, plan_risk
 from gpuplan.studies.explanation.rivals import (
     naive_choices,
@@ -96,6 +97,7 @@ def explained(answer: Answer, inputs: PlanInputs, groups: Sequence[SolvedGroup])
         calendar=calendar_of(groups),
         quality=quality_lines(plan),
         storage=tuple(storage_needs(inputs, plan)),
+        network=tuple(network_needs(inputs, plan, services)),
     )
     answer = replace(answer, plan=plan, uncertainty=ranges, decision=whole)
     if inputs.request.basis.is_brief:

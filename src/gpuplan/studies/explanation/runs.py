@@ -206,6 +206,7 @@ def _row(run: PricedRun, deadline_s: float | None, *, is_chosen: bool) -> Compar
                 mfu_frac=job.training.mfu_frac if job.training else None,
                 fit_probability_frac=job.training.fit_probability_frac if job.training else None,
                 is_past_knee=job.training is not None and job.training.is_past_knee,
+                needs=job.training.needs if job.training else None,
             ),
         ),
     )

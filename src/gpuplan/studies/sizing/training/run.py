@@ -10,12 +10,13 @@ from typing import NamedTuple
 from gpuplan.candidates.prune import rejection
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.serving import ServingLayout
-from gpuplan.domain.plan.candidate import Candidate, Rejection, RunShape, RunSteps
+from gpuplan.domain.plan.candidate import Candidate, Rejection, RunNeeds, RunShape, RunSteps
 from gpuplan.domain.plan.sizing import SizedJob, TrainingFigures
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.requests.requests import TrainingRun
 from gpuplan.domain.training.run import RunForecast
+from gpuplan.performance.training.step import network_bytes_per_step
 from gpuplan.studies.market.ranks import RentedServer
 from gpuplan.studies.power.node_draw import slowdown_of
 from gpuplan.studies.power.training import training_power
@@ -221,12 +222,28 @@ class RunSizer:
                 mfu_frac=self.given.mid if self.given is not None else step.mfu_frac,
                 fit_probability_frac=predicted.fit.fit_probability_frac,
                 is_past_knee=self._is_past_knee(counts, found),
+                needs=self._needs(predicted, trial, work_s.mid),
             ),
             remarks=(
                 *run_remarks(self, predicted, lost),
                 *self._cap_line(),
                 *self._knee(counts, found),
             ),
+        )
+
+    def _needs(self, predicted: RunForecast, trial: Trial, work_s: float) -> RunNeeds:
+        """Memory of the fullest accelerator, and what a server sends to others."""
+        base, memory = self.search.base, predicted.fit.job.accelerator.memory
+        sent_bytes = network_bytes_per_step(
+            base.model, base.accelerator, trial.setup, layout=trial.layout, fabric=base.fabric
+        )
+        n_steps = self.job.n_samples / trial.n_samples
+        n_each = min(trial.layout.n_accelerators, base.fabric.n_node)
+        return RunNeeds(
+            peak_bytes=predicted.fit.peak.value,
+            usable_bytes=memory.visible_bytes,
+            sent_bytes_per_s=n_each * sent_bytes * n_steps / work_s,
+            nics_bytes_per_s=n_each * base.fabric.outside.bytes_per_s,
         )
 
     def _capped_w(self, power: Estimate | None, n: int) -> Estimate | None:
