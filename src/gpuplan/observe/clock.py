@@ -1,6 +1,7 @@
 """Times as sources write them, in seconds."""
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from gpuplan.domain.provenance import Assumption
@@ -9,6 +10,7 @@ from gpuplan.observe.guard import is_time
 from gpuplan.units import HOUR, MINUTE
 
 OF_DAY = re.compile(r"^(\d{1,2}):([0-5]\d)(?::([0-5]\d))?$")
+MONTHS, MONTH_LENGTH = ("%Y-%m", "%m-%Y", "%b %Y", "%B %Y", "%b-%Y"), len("September 2026")
 
 NO_ZONE = Assumption(
     what="time zone",
@@ -50,10 +52,14 @@ def dated_s(text: str) -> float | None:
 
 
 def _moment(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text.replace("/", "-").replace(" UTC", "+00:00"))
-    except ValueError:
-        return None
+    """A date with or without a time, or the first of a month: 2026-03, Mar 2026, March 2026."""
+    text = text.replace("/", "-").replace(" UTC", "+00:00")
+    with suppress(ValueError):
+        return datetime.fromisoformat(text)
+    for form in MONTHS if len(text) <= MONTH_LENGTH else ():
+        with suppress(ValueError):
+            return datetime.strptime(text, form)
+    return None
 
 
 def _date_s(text: str, collector: Collector) -> float | None:

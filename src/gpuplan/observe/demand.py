@@ -1,6 +1,7 @@
 """The demand in telemetry: one metric of all subjects, in equal steps."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -8,8 +9,9 @@ from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.forecast import DemandSeries
 from gpuplan.domain.telemetry.observation import METRICS, Series, Telemetry
 from gpuplan.errors import InputError, one
-from gpuplan.units import DAY, HOUR
+from gpuplan.units import DAY, HOUR, MONTH
 
+SHORT_MONTH, LONG_MONTH = 28 * DAY, 31 * DAY
 MAX_GAP_S = 14 * DAY  # two of the longest season that a forecast knows
 
 # In the order in which they say more about demand; shares are means, the rest adds up.
@@ -37,7 +39,7 @@ def demand_series(telemetry: Telemetry, metric: str | None, step_s: float | None
     series = _after_gap(whole)
     step = step_s or _step(series)
     begin = min(float(s.at_s[0]) for s in series)
-    n = int((max(float(s.at_s[-1]) for s in series) - begin) // step) + 1
+    n = int(_places(max(float(s.at_s[-1]) for s in series) - begin, step)) + 1
     total, n_known = np.zeros(n), np.zeros(n)
     for each in series:
         level, is_known = _binned(each, begin, step, n)
@@ -71,9 +73,13 @@ def _n_given(series: Series) -> int:
 
 
 def _after_gap(series: list[Series]) -> list[Series]:
-    """What follows the last gap of more than two weeks: a line through it would be invented."""
+    """What follows the last gap of more than two weeks: a line through it would be invented.
+
+    Of months, of more than three.
+    """
     times = np.unique(np.concatenate([each.at_s[each.is_given] for each in series]))
-    gaps = np.flatnonzero(np.diff(times) > MAX_GAP_S)
+    apart = np.diff(times)
+    gaps = np.flatnonzero(apart > max(MAX_GAP_S, 3.1 * np.median(apart))) if len(apart) else apart
     if not len(gaps):
         return series
     begin_s = float(times[gaps[-1] + 1])
@@ -94,7 +100,12 @@ def _step(series: list[Series]) -> float:
     )
     span = max(float(s.at_s[-1] - s.at_s[0]) for s in series)
     step = HOUR if span >= 3 * 86400.0 else 600.0 if span >= 6 * HOUR else 60.0
-    return max(step, usual)
+    return max(step, MONTH if SHORT_MONTH <= usual <= LONG_MONTH else usual)
+
+
+def _places(after_s: Any, step: float) -> Any:
+    """Steps that have begun; months are of unequal length, so theirs is the nearest one."""
+    return np.floor(after_s / step + (0.5 if step == MONTH else 0.0))
 
 
 def _binned(
@@ -103,7 +114,7 @@ def _binned(
     np.ndarray[tuple[int], np.dtype[np.float64]], np.ndarray[tuple[int], np.dtype[np.bool_]]
 ]:
     is_given = series.is_given
-    place = np.clip(((series.at_s[is_given] - begin) // step).astype(np.int64), 0, n - 1)
+    place = np.clip(_places(series.at_s[is_given] - begin, step).astype(np.int64), 0, n - 1)
     count = np.bincount(place, minlength=n)
     total = np.bincount(place, weights=series.value[is_given], minlength=n)
     return total / np.maximum(count, 1), count > 0

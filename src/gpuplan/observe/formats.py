@@ -21,7 +21,7 @@ from gpuplan.observe.names import MEGA, MIB, PERCENT, PROMETHEUS, Word, words_of
 PERCENT_NAMES = ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_MEM_COPY_UTIL")
 _TIMES = (
     *("timestamp", "timestamp_sec", "timestamp_anon", "time", "record_time", "date", "ts"),
-    *("datetime", "day", "week"),
+    *("datetime", "day", "week", "month"),
 )
 _SUBJECTS = {
     "node": ("hostname", "node", "host", "instance"),

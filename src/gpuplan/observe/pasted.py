@@ -12,7 +12,7 @@ from gpuplan.observe.names import PERCENT, Word
 
 _SPLITS = ("\t", "|", ";", ",", ":", None)  # None: any white space
 _TIME = re.compile(r"^(?P<value>\d+(?:[.,]\d+)?)\s*(?P<unit>[^\W\d]+)?\.?$")
-_DATE = re.compile(r"^\d{4}[-/]\d{1,2}[-/]\d{1,2}[ T]\d{1,2}:\d{2}")
+_DATE = re.compile(r"^\d{4}[-/]\d{1,2}(?:[-/]\d{1,2}(?:[ T]\d{1,2}:\d{2})?)?")
 _SHARE = re.compile(r"^(?P<value>\d+(?:[.,]\d+)?)\s*%?$")
 _UNITS = (
     (("min", "phút"), 60.0),
@@ -82,7 +82,7 @@ def _cells(line: str, split: str | None) -> list[str]:
 
 
 def _clock_s(text: str) -> float | None:
-    """Seconds of a time of day, or of a date with a time: 2026-11-10 00:05; None: neither."""
+    """Seconds of a time of day, or of a date or month: 2026-11-10 00:05, 2026-11; None: neither."""
     of_day_s = time_of_day_s(text)
     if of_day_s is not None or not _DATE.match(text):
         return of_day_s

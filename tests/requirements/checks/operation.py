@@ -249,6 +249,23 @@ def order_when_the_peak_reaches_the_trigger(ask: Ask) -> None:
     assert order["bridge_s"] / 604800 == pytest.approx(16 - weeks, abs=0.2)
 
 
+@check("R92", "forecast months-18.csv --devices 90 --lead-weeks 10")
+def a_table_of_months_is_enough_to_order_by(ask: Ask) -> None:
+    for n, last, per_month in ((18, 60.0, 0.05), (15, 41.0, 0.09)):
+        rows = [
+            f"{2024 + k // 12}-{k % 12 + 1:02d},{last / (1 + per_month) ** (n - 1 - k):.3f}"
+            for k in range(n)
+        ]
+        ask.write(f"months-{n}.csv", "\n".join(["month,GPUs in use", *rows]))
+        found = ask.document(f"forecast months-{n}.csv --devices 90 --lead-weeks 10")
+        assert found["peak_use"] == pytest.approx(last / 90)
+        row = found["orders"][1]
+        assert row["growth_per_month"] == pytest.approx(per_month, rel=0.02)
+        weeks = np.log(0.85 / (last / 90)) / np.log(1 + per_month) * 730 / 168
+        assert row["trigger_in_s"] / 604800 == pytest.approx(weeks, rel=0.03)
+        assert row["order_in_s"] / 604800 == pytest.approx(max(0, weeks - 10), abs=0.5)
+
+
 def weekly_peaks(last_peak: float, per_month: float, *, days: int) -> str:
     """Hourly utilization over days that grows to this weekly peak at the end."""
     rows = ["timestamp,gpu_util"]

@@ -138,6 +138,8 @@ def test_bad_questions_are_refused_before_anybody_is_asked(url, window):
         ("week,gpus", ("2026-01-05", "2026-01-12", "2026-01-19"), "allocated_count"),
         ("date,rps", ("2026-01-05", "2026-01-06", "2026-01-07"), "requests_per_s"),
         ("day,accelerators", ("2026-01-05", "2026-01-06", "2026-01-07"), "allocated_count"),
+        ("month,GPUs in use", ("2026-01", "2026-02", "2026-03"), "allocated_count"),
+        ("Month,Peak GPUs", ("Jan 2026", "Feb 2026", "Mar 2026"), "allocated_count"),
     ],
 )
 def test_a_table_of_dates_and_counts_is_demand(heading, times, metric):
@@ -145,3 +147,21 @@ def test_a_table_of_dates_and_counts_is_demand(heading, times, metric):
     found = demand_series(read_text("\n".join(lines), source="t.csv"), None, None)
     assert found.name == metric
     assert (found.level[0], found.level[-1]) == (10.0, 12.0)
+
+
+def test_months_are_equal_steps_and_a_missing_one_is_drawn_through():
+    months = [f"{2024 + n // 12}-{n % 12 + 1:02d}" for n in range(30) if n != 7]
+    lines = ["month,gpus", *(f"{at},{10 + n}" for n, at in enumerate(months))]
+    found = demand_series(read_text("\n".join(lines), source="t.csv"), None, None)
+    assert (len(found.level), found.n_filled, found.n_before_gap) == (30, 1, 0)
+    assert found.step_s == pytest.approx(365 / 12 * 86400)
+    assert found.level[7] == pytest.approx((found.level[6] + found.level[8]) / 2)
+    after = ["month,gpus", "2024-01,3", "2024-02,3", "2024-09,4", "2024-10,5", "2024-11,6"]
+    assert demand_series(read_text("\n".join(after), source="t.csv"), None, None).n_before_gap == 2
+
+
+def test_a_pasted_table_of_months_and_percent_is_read():
+    text = "month,utilization\n" + "\n".join(f"2026-{n:02d},{40 + n}" for n in range(1, 8))
+    found = demand_series(read_text(text, source="t.csv"), None, None)
+    assert found.name == "gpu_util_frac"
+    assert found.level == pytest.approx([0.40 + n / 100 for n in range(1, 8)])

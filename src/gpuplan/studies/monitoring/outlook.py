@@ -37,7 +37,7 @@ def outlook(telemetry: Telemetry, asked: ForecastRequest) -> Outlook:
     found = forecast(series, asked.horizon_s)
     peaks = weekly_peaks(series.level, series.step_s)
     trend = _trend(peaks, asked)
-    capacity = asked.n_capacity if asked.n_capacity is not None else _capacity(series.name)
+    capacity = asked.n_capacity if asked.n_capacity is not None else _capacity(series.name, asked)
     use = float(peaks[-1]) / capacity if capacity and len(peaks) else None
     rows, assumed = _advice(asked, trend, use, terms=_terms(asked, trend, peaks, found))
     return Outlook(
@@ -64,8 +64,10 @@ def _no_advice(asked: ForecastRequest, use: float | None, metric: str) -> str | 
     return "the history is too short for a trend of weekly peaks: give --growth per month"
 
 
-def _capacity(metric: str) -> float | None:
-    """A share is its own capacity; a count or a rate has none that we know of."""
+def _capacity(metric: str, asked: ForecastRequest) -> float | None:
+    """A share is its own capacity, that of GPUs in use is the fleet; a rate has none we know of."""
+    if metric == "allocated_count":
+        return asked.n_devices
     return 1.0 if metric.endswith("_frac") else None
 
 
