@@ -248,12 +248,15 @@ def _heat(telemetry: Telemetry, devices: Sequence[DeviceView], bands: BandEdges)
         return None
     begin = min(float(series.at_s[0]) for _, series in known)
     end = max(float(series.at_s[-1]) for _, series in known)
-    edges = np.linspace(begin, end, N_HEAT_COLUMNS + 1)
+    # A column holds a sample of each device, so that an empty one is a gap in the telemetry.
+    step_s = float(np.median([np.median(np.diff(series.at_s)) for _, series in known]))
+    n_columns = min(N_HEAT_COLUMNS, round((end - begin) / step_s) + 1) if step_s > 0 else 1
+    edges = np.linspace(begin, end + step_s, n_columns + 1) - step_s / 2
     means = [_over_steps([series], edges) for _, series in known[:N_HEAT_ROWS]]
     groups = _groups(known)
     return HeatMap(
         rows=tuple(device.name for device, _ in known[:N_HEAT_ROWS]),
-        at_s=floats(edges[:-1]),
+        at_s=floats(edges[:-1] + step_s / 2),
         use_frac=floats(np.array(means)),
         edges=bands,
         groups=tuple(groups),

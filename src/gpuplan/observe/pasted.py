@@ -53,7 +53,7 @@ def pasted(text: str) -> Pasted:
         row = _row(line)
         if row is None:
             n_heads += 1
-            if rows or n_heads > 1 or not _is_heading(line):
+            if rows or n_heads > 1 or not _is_heading(line, has_percent="%" in text):
                 return nothing
             unit_s = _unit(line)
             continue
@@ -127,9 +127,13 @@ def _unit(heading: str) -> float | None:
     return found[0] if found else None
 
 
-def _is_heading(line: str) -> bool:
-    """Words about a share; names of columns that a table of metrics has are left to its reader."""
+def _is_heading(line: str, *, has_percent: bool) -> bool:
+    """Words about a share, or any words above values in percent.
+
+    Names of columns that a table of metrics has are left to its reader.
+    """
     cells = [plain(cell) for cell in line.split(",")]
     if any(cell in GENERIC.times for cell in cells) and any(c in GENERIC.words for c in cells):
         return False
-    return any(word in line.lower() for word in _SHARE_WORDS) or _unit(line) is not None
+    is_share = has_percent or any(word in line.lower() for word in _SHARE_WORDS)
+    return is_share or _unit(line) is not None

@@ -180,6 +180,11 @@ def the_documents_table_is_read(ask: Ask) -> None:
     )
     clock = ask.write("clock.txt", "when,busy\n10:00,20\n10:01,50\n10:02,90\n10:03,85\n10:04,95\n")
     assert ask.document(f"diagnose {clock}")["mean"] == pytest.approx(0.68)
+    rows = "".join(f"{9 + k // 60:02d}:{k % 60:02d},{20 + k}%\n" for k in range(75))
+    ask.write("any.txt", "Time,GPU\n" + rows)
+    assert ask.document("diagnose any.txt")["mean"] == pytest.approx(0.20 + 0.37)
+    ask("diagnose any.txt --chart any.svg")
+    assert ask.read("any.svg").count("data-band") == 75  # a minute each, and no gap between
 
 
 @check("R10", "diagnose table.txt")

@@ -26,6 +26,7 @@ WAYS = {
     "decimal commas": typed("{};{},0"),
     "words in the rows": typed("{} min: {}%"),
     "other words": typed("{}\t{}", "Thời gian (phút)\tMức sử dụng GPU (%)\n"),
+    "any heading above percent signs": typed("{} min,{}%", "When,GPU\n"),
     "windows": typed("{},{}\r", "Minute,Use\r\n"),
 }
 
@@ -86,3 +87,13 @@ def test_dates_with_a_time_are_times(first):
     assert [percent for _, percent in found.rows] == [20, 21, 22]
     assert found.rows[1][0] - found.rows[0][0] == 60
     assert found.has_unit
+
+
+@pytest.mark.parametrize("n", [5, 60, 96, 97, 300, 800])
+def test_minutes_without_a_gap_are_drawn_without_one(n):
+    text = "Time,GPU\n" + "".join(f"{9 + k // 60}:{k % 60:02d},{k % 90}%\n" for k in range(n))
+    heat = diagnose_text(text, DiagnoseRequest()).heat
+    assert heat is not None
+    assert not np.isnan(heat.use_frac).any()
+    assert heat.use_frac.shape[1] == min(n, 96)
+    assert heat.at_s[0] == 9 * 3600.0
