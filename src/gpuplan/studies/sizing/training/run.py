@@ -201,8 +201,7 @@ class RunSizer:
 
     def _job(self, candidate: Candidate, counts: CountSearch, found: RunCount) -> SizedJob:
         n, trial = found.n, found.trial
-        predicted = self.forecast(trial)
-        step = predicted.forecast.step
+        step = (predicted := self.forecast(trial)).forecast.step
         tier = "given" if self.given is not None else predicted.forecast.step_s.tier
         work_s, lost = self.run_s(n, trial), self.stops.goodput(n)
         reached = self.given.mid if self.given is not None else step.hfu_frac
