@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from gpuplan.cli.command import HELP, add_to
 from gpuplan.cli.completion import Offer
 from gpuplan.cli.streams import drop_output, prepare_streams
+from gpuplan.csv_rows import packaged_rows
 from gpuplan.errors import InputError, PlannerError
 
 
@@ -27,72 +28,10 @@ class Entry(NamedTuple):
     line: str
 
 
+ROWS = packaged_rows("gpuplan.cli", "data/commands.csv")
 GROUPS = {
-    "Plan and design": {
-        "plan": Entry(
-            "plan:plan", "Plan a fleet: which accelerators, how many, from where, at what cost."
-        ),
-        "probe": Entry(
-            "explain:probe", "Find the short benchmark runs that are worth most to a plan."
-        ),
-        "explain": Entry("explain:explain", "Explain a plan: why this one, why not the others."),
-        "learn": Entry("explain:learn", "Learn from a plan or telemetry: lessons, questions."),
-        "verify": Entry("explain:verify", "Verify a plan with an independent checker."),
-        "diff": Entry("explain:diff", "Compare two plans."),
-        "report": Entry("explain:report", "Write a plan as one self-contained HTML page."),
-        "render": Entry(
-            "render:render", "Render a plan as files for Kubernetes, engines, Slurm and others."
-        ),
-        "check": Entry("check:check", "Check a system's bottlenecks, power, cooling and network."),
-        "design": Entry(
-            "check:design", "Design hosts, network, storage, site and cost around a plan."
-        ),
-        "init": Entry("scenario:init", "Write a commented scenario to start from."),
-        "scenario": Entry("scenario:app", "Check a scenario file; print its JSON Schema."),
-    },
-    "Fit, predict and simulate": {
-        "fit": Entry("fit:fit", "Check whether a model fits in memory for inference."),
-        "fit-training": Entry("fit:fit_training", "Check whether a training job fits in memory."),
-        "predict": Entry(
-            "predict.serving:predict", "Predict throughput, latency, power and memory."
-        ),
-        "predict-table": Entry(
-            "predict.serving:predict_table", "Predict each row of a table (CSV)."
-        ),
-        "predict-network": Entry(
-            "predict.network:predict_network", "Predict CNNs, ViTs, encoders and diffusion models."
-        ),
-        "predict-training": Entry(
-            "predict.training:predict_training", "Predict step time and duration of a training run."
-        ),
-        "roofline": Entry("predict.serving:roofline", "Show what limits prefill and decode."),
-        "scale": Entry("predict.training:scale", "Show training speed-up over the number of GPUs."),
-        "eta": Entry("forecast:eta", "Estimate when a job would start on a shared cluster."),
-        "simulate": Entry(
-            "simulate.command:simulate", "Simulate a fleet serving a trace or a load."
-        ),
-        "sweep": Entry(
-            "sweep:sweep", "Run a verb over every combination of options, on cores or on Ray."
-        ),
-    },
-    "Operate": {
-        "diagnose": Entry(
-            "diagnose:diagnose", "Diagnose telemetry: utilization, waste, causes, actions."
-        ),
-        "score": Entry("diagnose:score", "Score telemetry against limits, as a CI gate."),
-        "forecast": Entry("forecast:forecast", "Forecast demand; say when to order."),
-        "replan": Entry("forecast:replan", "Compare a plan with telemetry; plan again."),
-        "top": Entry("top:top", "Show a fleet on one screen, live or recorded."),
-        "serve": Entry("serve:serve", "Serve every verb over HTTP."),
-        "watch": Entry("watch:watch", "Watch Prometheus; serve recommendations as metrics."),
-    },
-    "Accuracy and facts": {
-        "validate": Entry("calibrate:validate", "Validate predictions against measured rows."),
-        "calibrate": Entry(
-            "calibrate:calibrate", "Calibrate the model with your own benchmark runs."
-        ),
-        "catalog": Entry("catalog:app", "List, show, check, overlay and update the facts."),
-    },
+    group: {row["verb"]: Entry(row["lives"], row["line"]) for row in ROWS if row["group"] == group}
+    for group in dict.fromkeys(row["group"] for row in ROWS)
 }
 COMMANDS = {name: entry for verbs in GROUPS.values() for name, entry in verbs.items()}
 

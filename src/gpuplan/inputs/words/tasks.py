@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any, NamedTuple
 
+from gpuplan.csv_rows import packaged_rows
 from gpuplan.inputs.scenario.assumptions import ACTIVE_FRAC, REQUESTS_PER_USER_PER_H
-from gpuplan.inputs.words.phrases import Rule, means
+from gpuplan.inputs.words.phrases import means
 from gpuplan.units import MS
 
 LARGE = "meta-llama/Llama-3.3-70B-Instruct"
@@ -116,135 +117,17 @@ _ALL = (
     r"(?:\s+(?:service|workload|pipeline|system|app(?:lication)?|model|tasks?|jobs?|api|backend))?"
 )
 _APIS = r"(?:(?:azure\s+)?open\s?ai|anthropic|claude|gemini|bedrock|gpt-?\d[\w.-]*)(?:'s)?"
-TASKS: tuple[Rule, ...] = (
+
+
+def _facts(text: str) -> dict[str, str | bool]:
+    pairs = (one.split("=") for one in text.split())
+    return {name: value == "yes" or value for name, value in pairs}
+
+
+TASKS = tuple(
     means(
-        r"\b(?:replac(?:e|ing|ement\s+(?:of|for))|instead\s+of|mov(?:e|ing)\s+(?:away\s+)?(?:from|off)"
-        rf"|migrat(?:e|ing)\s+(?:away\s+)?(?:from|off)|alternative\s+to)\s+(?:the\s+|our\s+)?{_APIS}"
-        r"(?:\s+(?:apis?|usage|calls|models?|bill))*",
-        kind="online",
-    ),
-    means(
-        r"\b(?:(?:private|own|internal|in-house|local|secure|company)\s+)*chat\s?gpt(?:\s*-?\s*(?:like|style|clone"
-        r"|alternative|replacement|equivalent|competitor|service))*\b",
-        use="chat",
-    ),
-    means(
-        r"\b(?:(?:private|own|internal|in-house|local)\s+)*(?:(?:github\s+)?copilot|cursor|claude\s+code)"
-        r"(?:\s*-?\s*(?:like|style|clone|alternative|replacement|equivalent))*\b",
-        use="agents",
-    ),
-    means(r"\b(?:an?|the|our|my|with)\s+fine-?\s?tuned\b"),  # what was tuned is not to be tuned
-    means(r"\bqlora\b", kind="finetuning", method="qlora"),
-    means(r"\bq-lora\b", kind="finetuning", method="qlora"),
-    means(
-        r"\blora\b(?:[\s-]*fine-?\s?tun(?:e|ing))?(?:\s+adapters?)?",
-        kind="finetuning",
-        method="lora",
-    ),
-    means(
-        r"\bfull(?:[\s-]+(?:parameter|weight))?[\s-]*(?:fine-?\s?tun(?:e|ing)|ft|sft)\b",
-        kind="finetuning",
-        method="full",
-    ),
-    means(
-        r"\b(?:supervised\s+)?(?:fine-?\s?tun(?:e|es|ed|ing)s?|finetun(?:e|es|ed|ing)|sft"
-        r"|instruction[\s-]tun(?:e|ing)|post-?training|dpo|orpo|kto|preference[\s-](?:tuning|optimi[sz]ation))\b",
-        kind="finetuning",
-    ),
-    means(r"\bdistil(?:l|ls|ling|lation)?\b", kind="distillation"),
-    means(
-        r"\b(?:rlhf|rlvr|grpo|ppo|reinforcement[\s-]learning|rl)\b(?:[\s-]+(?:post-?)?train(?:ing)?)?",
-        kind="reinforcement",
-    ),
-    means(
-        r"\b(?:continu(?:ed?|al|ous|ing)\s+)?pre-?\s?train(?:s|ed|ing)?\b(?:\s+from\s+scratch)?",
-        kind="pretraining",
-    ),
-    means(
-        r"\bfull(?:[\s-]+(?:parameters?|weights?))?\b(?!\s*[\s-](?:context|day|time|load|text|length"
-        r"|precision|page|document|prompt)s?\b)",
-        full=True,
-    ),
-    means(r"\b(?:nightly|(?:every|each|at|by)\s+night|during\s+the\s+night)\b", nightly=True),
-    means(r"\b(?:re-?)?train(?:s|ing)?\b(?:\s+from\s+scratch)?(?:\s+run)?", kind="training"),
-    means(r"\bfrom\s+scratch\b", kind="pretraining"),
-    means(
-        r"\b(?:batch|offline|bulk|back-?fill|asynchronous(?:ly)?|async)\b(?:\s+(?:inference|jobs?|processing))?",
-        kind="batch",
-    ),
-    means(
-        r"\b(?:online|real[\s-]?time|interactive|live|streaming|low[\s-]latency)\b", kind="online"
-    ),
-    means(
-        r"\b(?:rag|retrieval[\s-]augmented(?:[\s-]generation)?|(?:documents?|docs?)\s+(?:q\s*&\s*a|qa)"
-        rf"|knowledge[\s-]base|(?:enterprise|documents?|docs?)\s+search){_ALL}\b",
-        use="rag",
-    ),
-    means(
-        r"\b(?:semantic|vector|similarity|nearest[\s-]neighbou?r)\s+search\b",
-        use="embeddings",
-        searched=True,
-    ),
-    means(rf"\bsearch(?:\s+engine)?{_ALL}\b", use="search"),
-    means(
-        rf"\b(?:coding|code|software)\s+(?:agents?|assistants?)|\bagent(?:s|ic)?{_ALL}\b",
-        use="agents",
-    ),
-    means(r"\bre-?rank(?:s|er|ers|ing)?\b", use="reranking"),
-    means(
-        rf"\b(?:text\s+)?embed(?:s|ded|der|ding|dings)?{_ALL}\b|\bvectori[sz](?:e|ing)\b|\bvectors\b",
-        use="embeddings",
-    ),
-    means(
-        rf"\b(?:text[\s-]to[\s-]speech|tts|(?:speech|voice)\s+(?:synthesis|generation)){_ALL}\b",
-        use="speech",
-    ),
-    means(
-        rf"\b(?:transcri(?:be|bes|bing|ption|ptions)|speech[\s-]to[\s-]text|speech\s+recognition|asr|stt)"
-        rf"{_ALL}\b",
-        use="transcription",
-    ),
-    means(
-        rf"\b(?:(?:image|picture|photo|visual)\s+)?(?:caption(?:s|ing)?|descri(?:be|bing|ption)s?){_ALL}\b",
-        use="captioning",
-    ),
-    means(
-        r"\b(?:text[\s-]to[\s-]video|video\s+generation|generate\s+videos?|videos?|clips)\b",
-        use="video",
-    ),
-    means(
-        r"\b(?:recommenders?(?:\s+(?:systems?|models?|engines?))?"
-        r"|recommendation\s+(?:systems?|models?|engines?)|ctr\s+prediction)\b",
-        use="recommender",
-    ),
-    means(
-        r"\b(?:image\s+classification|classify\s+(?:images?|pictures?)|(?:computer\s+)?vision)\b",
-        use="vision",
-    ),
-    means(
-        rf"\b(?:text[\s-]to[\s-]image|image\s+generation|generate\s+(?:images?|pictures?)|images?|pictures?)"
-        rf"{_ALL}\b",
-        use="images",
-    ),
-    means(rf"\bsummar(?:i[sz]e|i[sz]es|i[sz]ing|i[sz]ation|y|ies){_ALL}\b", use="summarization"),
-    means(rf"\btranslat(?:e|es|ing|ion|ions){_ALL}\b", use="translation"),
-    means(
-        rf"\b(?:classif(?:y|ies|ying|ication)|label(?:l?ing)?|tag(?:ging)?|moderat(?:e|ion)|sentiment)"
-        rf"{_ALL}\b",
-        use="classification",
-    ),
-    means(rf"\bocr{_ALL}\b", use="ocr"),
-    means(rf"\b(?:extract(?:s|ing|ion)?|pars(?:e|ing)){_ALL}\b", use="extraction"),
-    means(
-        rf"\b(?:code[\s-]+completions?|auto-?complet(?:e|ion)|copilot|completion){_ALL}\b",
-        use="completion",
-    ),
-    means(r"\breasoning\b", use="reasoning"),
-    means(
-        rf"\b(?:chat(?:bots?|ting|s)?|assistants?|conversations?|conversational|customer\s+support|support\s+bot"
-        rf"|q\s*&\s*a|question[\s-]answering){_ALL}\b",
-        use="chat",
-    ),
-    means(r"\b(?:coding|code)\b", use="agents"),
-    means(r"\b(?:process|score|generate|run\s+through|analy[sz]e)\b", kind="process"),
+        row["words"].replace("<all>", _ALL).replace("<apis>", _APIS),
+        **_facts(row["facts"]),
+    )
+    for row in packaged_rows("gpuplan.inputs", "data/tasks.csv")
 )
