@@ -24,8 +24,7 @@ def band_text(safe_frac: float, n: int) -> str:
 def violations_text(run: SimulatedRun) -> str:
     """The SLOs that a run violates, and its mean time per token."""
     broken = [
-        f"{limit.metric} {limit.statistic} would be {_time(each.bound_s)}, "
-        f"not {_time(limit.limit_s)}"
+        f"{limit.metric} {limit.statistic} would be {_beyond(each.bound_s, limit.limit_s)}"
         for limit, each in run.latencies
         if each.bound_s > limit.limit_s
     ]
@@ -36,8 +35,15 @@ def violations_text(run: SimulatedRun) -> str:
     return f"{', '.join(broken)} (a token every {_time(run.tpot_mean_s)} on average)"
 
 
-def _time(seconds: float) -> str:
-    return f"{seconds * 1e3:.0f} ms" if seconds < 10 else f"{seconds:.0f} s"
+def _beyond(reached_s: float, limit_s: float) -> str:
+    """Both with as many digits as tell them apart."""
+    pairs = ((_time(reached_s, n), _time(limit_s, n)) for n in range(4))
+    reached, limit = next((pair for pair in pairs if pair[0] != pair[1]), ("more", _time(limit_s)))
+    return f"{reached}, not {limit}"
+
+
+def _time(seconds: float, n_digits: int = 0) -> str:
+    return f"{seconds * 1e3:.{n_digits}f} ms" if seconds < 10 else f"{seconds:.{n_digits}f} s"
 
 
 def no_fleet(simulator: FleetSimulator) -> Rejection:
