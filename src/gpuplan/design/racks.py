@@ -1,5 +1,6 @@
 """Racks: how many servers fit, under which power cap, and in which slot."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from math import ceil, floor
 
@@ -128,13 +129,11 @@ def _exact_cap(node: NodeDraw, rack: Rack, *, n_wanted: int, room: RoomRules) ->
     fits = [fit_rack(capped(node, cap), rack, room=room).n_nodes for cap in (low, high)]
     if fits[0] < n_wanted or fits[1] >= n_wanted:
         return
-    while high - low > 1:
-        middle = (low + high) // 2
-        if fit_rack(capped(node, middle), rack, room=room).n_nodes >= n_wanted:
-            low = middle
-        else:
-            high = middle
-    yield float(low)
+
+    def is_too_high(cap: int) -> bool:
+        return fit_rack(capped(node, cap), rack, room=room).n_nodes < n_wanted
+
+    yield float(low + bisect_left(range(low + 1, high), True, key=is_too_high))
 
 
 def layout(node: NodeDraw, n_nodes: int, *, n_per_rack: int) -> tuple[RackSlot, ...]:

@@ -1,5 +1,6 @@
 """The answer to "does it fit": memory of a deployment, its longest context, and what would help."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -90,18 +91,15 @@ def _longest_context(deployment: Deployment) -> int:
     block = deployment.engine.block_tokens
     limit = deployment.model.max_context_tokens or UNLIMITED_CONTEXT_TOKENS
 
-    def has_room(n_tokens: int) -> bool:
+    def is_too_long(n_tokens: int) -> bool:
         load = replace(deployment.load, context_tokens=n_tokens)
         memory = inference_memory(replace(deployment, load=load))
-        return memory.cache_bytes >= memory.needed_bytes
+        return memory.cache_bytes < memory.needed_bytes
 
-    if has_room(limit):
+    if not is_too_long(limit):
         return limit
-    low, high = 0, max(1, limit // block)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if has_room(middle * block) else (low, middle)
-    return low * block if low and has_room(low * block) else 0
+    lengths = range(block, limit // block * block, block)
+    return block * bisect_left(lengths, True, key=is_too_long)
 
 
 def _load_suggestions(answer: Fit) -> Iterator[Suggestion]:

@@ -1,6 +1,7 @@
 """The same jobs under other policies, on more or fewer nodes, with other quotas."""
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -131,21 +132,10 @@ def last_useful(cluster: Cluster, jobs: Jobs, base: ClusterOutcome) -> tuple[tup
             changed = _resized(cluster, g, n_nodes - group.n_nodes)
             return np.inf if changed is None else _mean_wait(jobs, simulate_cluster(changed, jobs))
 
-        n = _least(waits, wait * (1 + USEFUL_FRAC) + 1.0, group.n_nodes)
+        most_s = wait * (1 + USEFUL_FRAC) + 1.0
+        n = bisect_left(range(group.n_nodes), True, key=lambda n: waits(n) <= most_s)
         found.append((group.accelerator, n * group.n_accelerators_per_node))
     return tuple(found)
-
-
-def _least(waits: Callable[[int], float], most_s: float, high: int) -> int:
-    """The smallest number of nodes whose mean wait is within the bound."""
-    low = 0
-    while low < high:
-        mid = (low + high) // 2
-        if waits(mid) <= most_s:
-            high = mid
-        else:
-            low = mid + 1
-    return high
 
 
 def _mean_wait(jobs: Jobs, found: ClusterOutcome) -> float:
@@ -198,7 +188,7 @@ def _advice(cluster: Cluster, jobs: Jobs, name: str, wait_s: float) -> QuotaAdvi
     then_s = waits(n_steps)
     n_advised = None
     if then_s <= target_s:
-        k = _least(waits, target_s, n_steps)
+        k = bisect_left(range(n_steps), True, key=lambda k: waits(k) <= target_s)
         n_advised, then_s = quota.n_accelerators + k * step, waits(k)
     return QuotaAdvice(
         team=name,

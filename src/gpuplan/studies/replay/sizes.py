@@ -5,6 +5,7 @@ All sizes see the same requests, so they differ by merit, not by luck.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from math import sqrt
 from typing import NamedTuple
 
@@ -84,27 +85,40 @@ def smallest_holding(
 
 
 def smallest(run: Callable[[int], FleetTried], slo: SloTargets, *, n_given: int) -> SmallestFleet:
-    """Doubling finds a size that holds, halving the gap finds the first.
+    """The fewest replicas whose run holds; the one below them was tried and does not."""
+    n_most = MOST_REPLICAS
+    n_first = min(max(1, n_given), n_most)
+    is_enough = partial(holds, slo=slo)
+    return first_enough(run, is_enough, criterion(slo), n_first=n_first, n_most=n_most)
 
-    The one below it was tried and does not.
-    """
+
+def first_enough(
+    run: Callable[[int], FleetTried],
+    is_enough: Callable[[FleetTried], bool],
+    aim: str,
+    *,
+    n_first: int,
+    n_most: int,
+    n_below: int = 0,
+) -> SmallestFleet:
+    """Doubling finds a size that is enough, halving the gap finds the first above `n_below`."""
     seen: dict[int, FleetTried] = {}
 
     def is_held(n: int) -> bool:
         seen[n] = run(n)
-        return holds(seen[n], slo)
+        return is_enough(seen[n])
 
-    low, high = 0, min(max(1, n_given), MOST_REPLICAS)
-    while not is_held(high) and high < MOST_REPLICAS:
-        low, high = high, min(2 * high, MOST_REPLICAS)
-    is_found = holds(seen[high], slo)
+    low, high = n_below, n_first
+    while not is_held(high) and high < n_most:
+        low, high = high, min(2 * high, n_most)
+    is_found = is_enough(seen[high])
     while is_found and high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if is_held(middle) else (middle, high)
     return SmallestFleet(
-        n_replicas=high if is_found else None,
-        criterion=criterion(slo),
-        tried=tuple(seen[size] for size in sorted(seen)),
+        n_replicas=seen[high].n_replicas if is_found else None,
+        criterion=aim,
+        tried=tuple(seen[n] for n in sorted(seen)),
     )
 
 

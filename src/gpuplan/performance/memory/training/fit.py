@@ -1,5 +1,6 @@
 """Whether a training job fits, the largest micro-batch, and single changes that would help."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -109,15 +110,12 @@ def _sharding(job: TrainingJob) -> Iterator[Change[TrainingJob]]:
 def _largest_micro_batch(job: TrainingJob) -> int:
     """Bisection: memory never falls as the micro-batch grows."""
 
-    def has_room(n: int) -> bool:
-        return _headroom_bytes(_with_setup(job, micro_batch=n)) is not None
+    def is_too_large(n: int) -> bool:
+        return _headroom_bytes(_with_setup(job, micro_batch=n)) is None
 
-    if not has_room(1):
+    if is_too_large(1):
         return 0
     low, high = 1, 2
-    while high <= MOST_MICRO_BATCH and has_room(high):
+    while high <= MOST_MICRO_BATCH and not is_too_large(high):
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if has_room(middle) else (low, middle)
-    return low
+    return low + bisect_left(range(low + 1, high), True, key=is_too_large)

@@ -12,7 +12,7 @@ from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.simulation.fleet import ElasticFleet, FleetOutcome, PoolSize
 from gpuplan.domain.simulation.outcome import SloTargets, UseOverTime
 from gpuplan.domain.simulation.simulation import FleetTried, SmallestFleet
-from gpuplan.studies.replay.sizes import criterion, holds, tried_point
+from gpuplan.studies.replay.sizes import criterion, first_enough, holds, tried_point
 
 MOST_REPLICAS = 1024
 Run = Callable[[ElasticFleet], FleetOutcome]
@@ -32,31 +32,20 @@ def smallest_autoscaled(
     away its queue does not grow: with `serves` it must serve them, too.
     """
     limit, n_given = slo or SloTargets(), n_replicas_of(fleet)
-    seen: dict[int, FleetTried] = {}
 
-    def is_held(n: int) -> bool:
+    def tried(n: int) -> FleetTried:
         larger = grown(fleet, n)
         found, n_larger = weighed(run(larger), n_accelerators), n_replicas_of(larger)
         pairs = zip(found.pools, n_accelerators, strict=True)
         paid_s = sum(pool.paid_s * n_each for pool, n_each in pairs)
-        seen[n] = tried_point(found.outcome, n_larger, limit, paid_s=paid_s)
-        return is_enough(seen[n])
+        return tried_point(found.outcome, n_larger, limit, paid_s=paid_s)
 
     def is_enough(point: FleetTried) -> bool:
         return holds(point, limit) and (not serves or point.recall_frac >= limit.kept_frac)
 
-    low = high = n_given
-    while not is_held(high) and high < MOST_REPLICAS:
-        low, high = high, min(2 * high, MOST_REPLICAS)
-    is_found = is_enough(seen[high])
-    while is_found and high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_held(middle) else (middle, high)
-    return SmallestFleet(
-        n_replicas=seen[high].n_replicas if is_found else None,
-        criterion=f"{_aim(limit, serves=serves)}; all pools grown alike",
-        tried=tuple(seen[n] for n in sorted(seen)),
-    )
+    aim = f"{_aim(limit, serves=serves)}; all pools grown alike"
+    bounds = {"n_first": n_given, "n_below": n_given, "n_most": MOST_REPLICAS}
+    return first_enough(tried, is_enough, aim, **bounds)
 
 
 def _aim(slo: SloTargets, *, serves: bool) -> str:
