@@ -6,7 +6,6 @@ The week of a plan, in: what was chosen; out: accelerators of every workload by 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from gpuplan.domain.plan.selection import FleetOption, SelectionProblem
 from gpuplan.domain.plan.sizing import DemandProfile
 from gpuplan.domain.scenario.demand import Growth
 from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.domain.telemetry.forecast import OrderTerms
+from gpuplan.domain.telemetry.forecast import OrderAdvice, OrderTerms
 from gpuplan.forecast.orders import advice
 from gpuplan.selection.sensitivity.recourse import recost
 from gpuplan.studies.planning.bill import plan_bill
@@ -35,21 +34,6 @@ UNORDERED = "a load-duration curve says how long, not when: the busiest hours ar
 JOBS = "jobs start at the first hour"
 
 
-class OrderTiming(NamedTuple):
-    """One growth rate: when the trigger is reached, and what it takes a year from now."""
-
-    per_month_frac: float
-    trigger_weeks: float  # inf: never
-    bridge_weeks: float
-    at_lead_frac: float  # utilization when an order of today arrives
-    n_in_a_year: int
-
-    @property
-    def is_due(self) -> bool:
-        """Whether an order placed today arrives after the trigger."""
-        return self.bridge_weeks > 0
-
-
 def order_reasons(scenario: Scenario, demand: DemandProfile) -> Explanation:
     """When to order, and how many there will be, for every growth that was given."""
     orders = orders_of(scenario, demand)
@@ -59,60 +43,41 @@ def order_reasons(scenario: Scenario, demand: DemandProfile) -> Explanation:
     )
 
 
-def order_of(
-    growth: Growth, *, n_accelerators: int, peak_frac: float, per_month_frac: float
-) -> OrderTiming | None:
-    """Trigger, bridge and need; None where the scenario does not say when to order."""
-    trigger, target = growth.trigger_utilization_frac, growth.target_utilization_frac
-    if trigger is None or growth.lead_time_s is None or peak_frac <= 0:
-        return None
-    terms = OrderTerms(
-        n_devices=n_accelerators,
-        lead_s=growth.lead_time_s.mid,
-        trigger_frac=trigger,
-        target_frac=target or trigger,
-    )
-    (found,) = advice(peak_frac, (per_month_frac,), terms)
-    return OrderTiming(
-        per_month_frac=per_month_frac,
-        trigger_weeks=inf if found.trigger_in_s is None else found.trigger_in_s / WEEK,
-        bridge_weeks=found.bridge_s / WEEK,
-        at_lead_frac=found.use_at_arrival_frac,
-        n_in_a_year=found.n_needed_in_a_year,
-    )
-
-
-def orders_of(scenario: Scenario, demand: DemandProfile) -> list[OrderTiming]:
+def orders_of(scenario: Scenario, demand: DemandProfile) -> tuple[OrderAdvice, ...]:
     """Middle, low and high growth; none where nothing is owned or no lead time is known."""
-    n = sum(nodes.n_accelerators for nodes in scenario.owned)
-    if n == 0:
-        return []
+    n, growth = sum(nodes.n_accelerators for nodes in scenario.owned), scenario.growth
+    trigger, rates = growth.trigger_utilization_frac, growth.per_month_frac
+    if n == 0 or trigger is None or growth.lead_time_s is None:
+        return ()
     given = [o.peak_utilization_frac for o in scenario.owned if o.peak_utilization_frac is not None]
     peak = max(given) if given else (demand.n_accelerators or 0.0) / n
-    rates = scenario.growth.per_month_frac
-    found = [
-        order_of(scenario.growth, n_accelerators=n, peak_frac=peak, per_month_frac=rate)
-        for rate in dict.fromkeys((rates.mid, rates.low, rates.high))
-    ]
-    return [order for order in found if order is not None]
-
-
-def _order_lines(growth: Growth, order: OrderTiming) -> Iterator[str]:
-    """What the middle growth asks for now."""
-    if order.trigger_weeks == inf or growth.lead_time_s is None:
-        yield f"growth of {order.per_month_frac:.0%}/month never reaches the utilization trigger"
-        return
-    lead_weeks = growth.lead_time_s.mid / WEEK
-    yield (
-        f"at {order.per_month_frac:.0%}/month peak utilization reaches "
-        f"{growth.trigger_utilization_frac:.0%} in {order.trigger_weeks:.1f} weeks; after a lead "
-        f"time of {lead_weeks:.0f} weeks it would be {order.at_lead_frac:.0%}"
+    terms = OrderTerms(
+        n_devices=n,
+        lead_s=growth.lead_time_s.mid,
+        trigger_frac=trigger,
+        target_frac=growth.target_utilization_frac or trigger,
     )
-    if order.is_due:
-        yield f"order now, and bridge about {order.bridge_weeks:.0f} weeks in the cloud"
+    growths = tuple(dict.fromkeys((rates.mid, rates.low, rates.high)))
+    return advice(peak, growths, terms) if peak > 0 else ()
+
+
+def _order_lines(growth: Growth, order: OrderAdvice) -> Iterator[str]:
+    """What the middle growth asks for now."""
+    rate = f"{order.growth_frac_per_month:.0%}/month"
+    if order.trigger_in_s is None or growth.lead_time_s is None:
+        yield f"growth of {rate} never reaches the utilization trigger"
+        return
+    trigger_weeks, lead_weeks = order.trigger_in_s / WEEK, growth.lead_time_s.mid / WEEK
+    yield (
+        f"at {rate} peak utilization reaches "
+        f"{growth.trigger_utilization_frac:.0%} in {trigger_weeks:.1f} weeks; after a lead "
+        f"time of {lead_weeks:.0f} weeks it would be {order.use_at_arrival_frac:.0%}"
+    )
+    if order.bridge_s > 0:
+        yield f"order now, and bridge about {order.bridge_s / WEEK:.0f} weeks in the cloud"
     else:
-        yield f"order within {order.trigger_weeks - lead_weeks:.1f} weeks"
-    yield f"in 12 months {order.n_in_a_year} accelerators are needed"
+        yield f"order within {trigger_weeks - lead_weeks:.1f} weeks"
+    yield f"in 12 months {order.n_needed_in_a_year} accelerators are needed"
 
 
 def growth_reasons(inputs: PlanInputs, group: SolvedGroup) -> Explanation:
@@ -162,14 +127,14 @@ def _undiscounted(problem: SelectionProblem) -> SelectionProblem:
     return replace(problem, horizon=time)
 
 
-def _order_row(order: OrderTiming) -> Crossover:
-    then = "there is time to order"
-    if order.is_due:
-        then = f"order now, bridge {order.bridge_weeks:.1f} weeks"
+def _order_row(order: OrderAdvice) -> Crossover:
+    then, at = "there is time to order", order.trigger_in_s
+    if order.bridge_s > 0:
+        then = f"order now, bridge {order.bridge_s / WEEK:.1f} weeks"
     return Crossover(
-        what=f"growth of {order.per_month_frac:.0%}/month",
-        at="never" if order.trigger_weeks == inf else f"{order.trigger_weeks:.1f} weeks",
-        then=f"{then}; {order.n_in_a_year} accelerators in 12 months",
+        what=f"growth of {order.growth_frac_per_month:.0%}/month",
+        at="never" if at is None else f"{at / WEEK:.1f} weeks",
+        then=f"{then}; {order.n_needed_in_a_year} accelerators in 12 months",
     )
 
 

@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 from datetime import date
-from math import inf
 from types import SimpleNamespace
 
 import pytest
@@ -15,8 +14,8 @@ from gpuplan.domain.ranges import Range, exactly
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.domain.scenario.demand import Growth
 from gpuplan.pipeline.plan import plan
-from gpuplan.studies.explanation.growth import order_of, order_reasons, orders_of
-from gpuplan.units import DAY
+from gpuplan.studies.explanation.growth import order_reasons, orders_of
+from gpuplan.units import DAY, WEEK
 
 GROWTH = Growth(
     per_month_frac=exactly(0.08),
@@ -31,47 +30,50 @@ def owning(n=48, peak=0.70, growth=GROWTH):
     return SimpleNamespace(owned=(nodes,) if n else (), growth=growth)
 
 
+def order_at(rate, peak, n=48):
+    [order] = orders_of(
+        owning(n=n, peak=peak, growth=replace(GROWTH, per_month_frac=exactly(rate))), demand(1.0)
+    )
+    return order
+
+
 def test_order_by_hand():
-    order = order_of(GROWTH, n_accelerators=48, peak_frac=0.70, per_month_frac=0.08)
-    assert order.trigger_weeks == pytest.approx(10.93, abs=0.01)
-    assert order.at_lead_frac == pytest.approx(0.930, abs=0.001)
-    assert order.n_in_a_year == 106
-    assert order.is_due
+    order = order_at(0.08, 0.70)
+    assert order.trigger_in_s / WEEK == pytest.approx(10.93, abs=0.01)
+    assert order.use_at_arrival_frac == pytest.approx(0.930, abs=0.001)
+    assert order.n_needed_in_a_year == 106
+    assert order.bridge_s > 0
 
 
 @given(st.floats(0.001, 0.5), st.floats(0.05, 0.84))
 def test_at_the_trigger_the_peak_is_the_trigger(rate, peak):
-    order = order_of(GROWTH, n_accelerators=48, peak_frac=peak, per_month_frac=rate)
-    grown = peak * (1 + rate) ** (order.trigger_weeks / (52 / 12))
+    order = order_at(rate, peak)
+    grown = peak * (1 + rate) ** (order.trigger_in_s / WEEK / (52 / 12))
     assert grown == pytest.approx(0.85, rel=1e-6)
 
 
 def test_no_growth_never_orders_and_a_full_pool_orders_at_once():
-    idle = order_of(GROWTH, n_accelerators=48, peak_frac=0.5, per_month_frac=0.0)
-    assert idle.trigger_weeks == inf
-    assert not idle.is_due
-    full = order_of(GROWTH, n_accelerators=48, peak_frac=0.9, per_month_frac=0.0)
-    assert full.trigger_weeks == 0
-    assert full.bridge_weeks == pytest.approx(16)
+    idle = order_at(0.0, 0.5)
+    assert idle.trigger_in_s is None
+    assert idle.bridge_s == 0
+    full = order_at(0.0, 0.9)
+    assert full.trigger_in_s == 0
+    assert full.bridge_s / WEEK == pytest.approx(16)
 
 
 @given(st.floats(0.001, 0.3), st.floats(0.1, 0.84), st.integers(1, 500))
 def test_faster_growth_orders_sooner_and_needs_more(rate, peak, n):
-    slow, fast = (
-        order_of(GROWTH, n_accelerators=n, peak_frac=peak, per_month_frac=r)
-        for r in (rate, 1.5 * rate)
-    )
-    assert fast.trigger_weeks <= slow.trigger_weeks
-    assert fast.bridge_weeks >= slow.bridge_weeks
-    assert fast.n_in_a_year >= slow.n_in_a_year
+    slow, fast = (order_at(r, peak, n) for r in (rate, 1.5 * rate))
+    assert fast.trigger_in_s <= slow.trigger_in_s
+    assert fast.bridge_s >= slow.bridge_s
+    assert fast.n_needed_in_a_year >= slow.n_needed_in_a_year
 
 
 @pytest.mark.parametrize("missing", ["lead_time_s", "trigger_utilization_frac"])
 def test_without_a_lead_time_or_a_trigger_there_is_nothing_to_say(missing):
     growth = replace(GROWTH, **{missing: None})
-    assert order_of(growth, n_accelerators=8, peak_frac=0.5, per_month_frac=0.1) is None
-    assert orders_of(owning(growth=growth), demand(1.0)) == []
-    assert orders_of(owning(n=0), demand(1.0)) == []
+    assert orders_of(owning(growth=growth), demand(1.0)) == ()
+    assert orders_of(owning(n=0), demand(1.0)) == ()
 
 
 def test_utilization_comes_from_the_load_where_it_is_not_given():
