@@ -25,13 +25,14 @@ from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.packing import nodes_for
 from gpuplan.domain.scenario.build import RoomRules, SpareRules
 from gpuplan.domain.scenario.site import Circuit, Rack
+from gpuplan.domain.scenario.workload import CheckpointPlan
 from gpuplan.domain.training.time import CheckpointWrites, FailureRate
 from gpuplan.performance.collectives import all_reduce_time_s
 from gpuplan.performance.training.goodput import goodput
 from gpuplan.performance.training.run import checkpoint_bytes
 from gpuplan.pipeline.check import check_scenario
 from gpuplan.studies.system_check.traffic import node_rate
-from gpuplan.studies.training.interruptions import Interruptions, KnownStops
+from gpuplan.studies.training.interruptions import Interruptions
 from gpuplan.units import DAY, GB, GIB, HOUR, KW, TB
 
 CATALOG = read_catalog()
@@ -185,8 +186,7 @@ def test_trap_44_spares_are_counted_in_machines_and_updates_need_room():
 
 def test_trap_45_failures_grow_with_the_job():
     """419 stops in 54 days of 16,384: 49.5 h at 1,024 and 3.1 h at 16,384."""
-    known = KnownStops(accelerator_mtbf_s=54 * DAY / 419 * 16_384, restart_s=600.0)
-    stops = Interruptions(known, n_trained_params=1e9)
+    stops = Interruptions(CheckpointPlan(restart_s=600.0), 1e9, 54 * DAY / 419 * 16_384)
     at = {n: 600.0 / stops.goodput(n).restart_frac / HOUR for n in (1_024, 16_384)}
     assert at[1_024] == pytest.approx(49.5, abs=0.1)
     assert at[16_384] == pytest.approx(at[1_024] / 16)

@@ -1,6 +1,7 @@
 """The bill of a choice as people pay it: each sum with its cause, its time and its workload."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -47,7 +48,8 @@ def _cash_flow(choice: Choice) -> Iterator[CashLine]:
         start_s, span_s = _time(choice, line)
         rate = choice.table.rates.get(line.terms)
         for workload, cents in _by_workload(choice, line).items():
-            part = cents_by_cause([_part(line, cents)], choice.table.rates)
+            mine = replace(line, nominal_cents=cents, worth_cents=0)
+            part = cents_by_cause([mine], choice.table.rates)
             for what, found in part.items():
                 if found:
                     yield CashLine(
@@ -59,18 +61,6 @@ def _cash_flow(choice: Choice) -> Iterator[CashLine]:
                         span_s=span_s,
                         usd=found / 100.0,
                     )
-
-
-def _part(line: BillLine, cents: int) -> BillLine:
-    return BillLine(
-        kind=line.kind,
-        pool=line.pool,
-        terms=line.terms,
-        period=line.period,
-        scenario=line.scenario,
-        nominal_cents=cents,
-        worth_cents=0,
-    )
 
 
 def _time(choice: Choice, line: BillLine) -> tuple[float, float]:

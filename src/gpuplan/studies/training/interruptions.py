@@ -4,9 +4,9 @@ In: what is known of failures, storage and restarts. Out: the useful share of th
 number of accelerators; what is not known is taken from published runs, with its range.
 """
 
-from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.domain.ranges import Range, exactly
+from gpuplan.domain.scenario.workload import CheckpointPlan
 from gpuplan.domain.training.time import CheckpointWrites, FailureRate, Goodput
 from gpuplan.performance.training.goodput import (
     USUAL_MTBF_S,
@@ -20,32 +20,26 @@ RESTART_S = 900.0  # Assumption: detect, replace, load, warm up
 PUBLISHED = "published runs and clusters [Llama3-2024, Kokolis2025]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownStops:
-    """What is said of stops; None: nothing."""
-
-    accelerator_mtbf_s: float | None = None
-    write_bytes_per_s: Range | None = None  # of the whole job
-    restart_s: float | None = None
-    interval_s: float | None = None  # between checkpoints
-    state_bytes: float | None = None  # of one checkpoint
-
-
 class Interruptions:
     """The useful share of the clock on any number of accelerators."""
 
-    def __init__(self, known: KnownStops, n_trained_params: float) -> None:
-        self.known = known
-        self.state_bytes = known.state_bytes or checkpoint_bytes(n_trained_params)
-        given = known.accelerator_mtbf_s
-        self.mtbf_s = USUAL_MTBF_S if given is None else exactly(given)
+    def __init__(
+        self,
+        checkpoint: CheckpointPlan | None,
+        n_trained_params: float,
+        accelerator_mtbf_s: float | None = None,
+    ) -> None:
+        self.known = checkpoint or CheckpointPlan()
+        self.state_bytes = self.known.state_bytes or checkpoint_bytes(n_trained_params)
+        self.is_mtbf_known = accelerator_mtbf_s is not None
+        self.mtbf_s = USUAL_MTBF_S if accelerator_mtbf_s is None else exactly(accelerator_mtbf_s)
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
         """What is taken as usual."""
         known, run = self.known, "workloads[].training"
         found = []
-        if known.accelerator_mtbf_s is None:
+        if not self.is_mtbf_known:
             hours = self.mtbf_s.times(1 / HOUR)
             value = f"{hours.mid:,.0f} h per accelerator ({hours.low:,.0f} … {hours.high:,.0f})"
             change = f"{run}.accelerator_mtbf_h"

@@ -17,6 +17,7 @@ from gpuplan.domain.model.network import Model
 from gpuplan.domain.provenance import Assumption, Estimate, Tier, assume
 from gpuplan.domain.ranges import exactly
 from gpuplan.domain.requests.requests import TrainingRun
+from gpuplan.domain.scenario.workload import CheckpointPlan
 from gpuplan.domain.training.run import RunForecast
 from gpuplan.domain.training.setup import LoRA, ParallelLayout
 from gpuplan.domain.training.time import TrainingForecast
@@ -29,7 +30,7 @@ from gpuplan.studies.measured.names import accelerator_of
 from gpuplan.studies.measured.training import Configuration, shape_key
 from gpuplan.studies.training.cases import Case, case_of, kind_of
 from gpuplan.studies.training.fit import configuration_fit
-from gpuplan.studies.training.interruptions import Interruptions, KnownStops
+from gpuplan.studies.training.interruptions import Interruptions
 from gpuplan.units import GBIT
 
 # As a table writes what a framework recomputes by default.
@@ -111,12 +112,10 @@ def _network_notes(columns: Mapping[str, str]) -> list[Assumption]:
 def _stops(run: TrainingRun, found: Configuration) -> Interruptions:
     """What stops the run: as asked, else as usual."""
     rate, n = run.checkpoint_bytes_per_s, found.layout.n_accelerators
-    known = KnownStops(
-        accelerator_mtbf_s=None if run.mtbf_s is None else run.mtbf_s * n,
-        write_bytes_per_s=None if rate is None else exactly(rate),
-        restart_s=run.restart_s,
-    )
-    return Interruptions(known, trained_params(found.model, found.setup.adapter))
+    writes = None if rate is None else exactly(rate)
+    checkpoint = CheckpointPlan(write_bytes_per_s=writes, restart_s=run.restart_s)
+    mtbf_s = None if run.mtbf_s is None else run.mtbf_s * n
+    return Interruptions(checkpoint, trained_params(found.model, found.setup.adapter), mtbf_s)
 
 
 def forecast(case: Case, calibration: TrainingCalibration | None = None) -> TrainingForecast:

@@ -17,7 +17,7 @@ from gpuplan.errors import InputError
 from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.studies.market.ranks import RentedServer
 from gpuplan.studies.sizing.task import SizingContext, task_of
-from gpuplan.studies.sizing.training.job import assumed_model, job_of, stops_of
+from gpuplan.studies.sizing.training.job import assumed_model, job_of
 from gpuplan.studies.sizing.training.run import RunOdds, RunSizer
 from gpuplan.studies.sizing.workload import size_workload
 from gpuplan.studies.training.interruptions import Interruptions
@@ -78,8 +78,9 @@ def test_chip_hours_use_dense_peaks(card, chip_h):
     ("gb_per_s", "lost", "minutes"), [(2, 0.092, 263), (20, 0.031, 83), (100, 0.016, 37)]
 )
 def test_storage_is_justified_by_goodput(gb_per_s, lost, minutes):
-    known = replace(stops_of(WORKLOAD.work), write_bytes_per_s=exactly(gb_per_s * GB))
-    found = Interruptions(known, 100e9).goodput(1024)
+    work = WORKLOAD.work
+    known = replace(work.checkpoint, write_bytes_per_s=exactly(gb_per_s * GB))
+    found = Interruptions(known, 100e9, work.accelerator_mtbf_s).goodput(1024)
     assert found.interval_s / 60 == pytest.approx(minutes, rel=0.02)
     parts = found.checkpoint_frac + found.lost_work_frac
     restart = found.restart_frac

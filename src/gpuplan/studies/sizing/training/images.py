@@ -27,7 +27,6 @@ from gpuplan.studies.measured.training import fabric_of
 from gpuplan.studies.networks.predict import predict_network
 from gpuplan.studies.sizing.task import SizingTask, estimate_of
 from gpuplan.studies.sizing.training.counts import CountSearch, RunCount
-from gpuplan.studies.sizing.training.job import stops_of
 from gpuplan.studies.training.interruptions import Interruptions
 from gpuplan.studies.training.shapes import ServerKind, Trial
 
@@ -51,7 +50,8 @@ class ImageRun:
             accelerator=card, n_per_node=self.node.n_accelerators, fabric=self.node.fabric
         )
         self.n_samples = (work.n_samples or work.n_tokens or 0.0) * work.n_epochs
-        self.stops = Interruptions(stops_of(work), float(task.model.n_params))
+        n_params = float(task.model.n_params)
+        self.stops = Interruptions(work.checkpoint, n_params, work.accelerator_mtbf_s)
         asked = task.context.options.min_probability_frac
         self.z = NormalDist().inv_cdf(asked) if asked and work.deadline_s else 0.0
         self.forecast = cache(self._forecast)
@@ -175,7 +175,8 @@ def image_training_sizes(task: SizingTask) -> Sizing:
     )
     work = task.workload.work
     assert isinstance(work, Training)
-    stops = Interruptions(stops_of(work), float(task.model.n_params))
+    n_params = float(task.model.n_params)
+    stops = Interruptions(work.checkpoint, n_params, work.accelerator_mtbf_s)
     why = "the usual mixed precision; time is that of predict-network --train"
     told = assume("training of images", "data parallel, 16 bits", why, "gpuplan predict-network")
     return Sizing(

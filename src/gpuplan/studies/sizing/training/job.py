@@ -9,7 +9,6 @@ from gpuplan.errors import InputError, one
 from gpuplan.performance.training.run import FORWARD_BACKWARD
 from gpuplan.studies.sizing.demand import training_tokens
 from gpuplan.studies.sizing.task import SizingTask
-from gpuplan.studies.training.interruptions import KnownStops
 from gpuplan.studies.training.shapes import NO_LAYOUT, TrainingTask
 
 # Frozen weights need no gradients of their own: forward and the way back through them.
@@ -151,17 +150,3 @@ def _batch(work: Training, n_params: float) -> tuple[float, tuple[Assumption, ..
     value = f"{samples:,.0f} sequences of {work.sequence_tokens:,} tokens"
     change = "workloads[].training.global_batch_tokens"
     return samples, (assume("global batch", value, why, change),)
-
-
-def stops_of(work: Training) -> KnownStops:
-    """What the keys of the run say of failures and checkpoints."""
-    plan, mtbf_s = work.checkpoint, work.accelerator_mtbf_s
-    if plan is None:
-        return KnownStops(accelerator_mtbf_s=mtbf_s)
-    return KnownStops(
-        accelerator_mtbf_s=mtbf_s,
-        write_bytes_per_s=plan.write_bytes_per_s,
-        restart_s=plan.restart_s,
-        interval_s=plan.interval_s,
-        state_bytes=plan.state_bytes,
-    )

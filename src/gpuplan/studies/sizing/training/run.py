@@ -22,7 +22,7 @@ from gpuplan.studies.power.node_draw import slowdown_of
 from gpuplan.studies.power.training import training_power
 from gpuplan.studies.sizing.task import estimate_of
 from gpuplan.studies.sizing.training.counts import WORTH_FRAC, CountSearch, RunCount
-from gpuplan.studies.sizing.training.job import Job, stops_of
+from gpuplan.studies.sizing.training.job import Job
 from gpuplan.studies.sizing.training.remarks import run_remarks
 from gpuplan.studies.training.interruptions import Interruptions
 from gpuplan.studies.training.predict import predict_run, trained_params
@@ -63,7 +63,8 @@ class RunSizer:
         )
         self.search, self.odds = LayoutSearch(job.task, kind, sure=odds.fits_frac), odds
         adapter = self.search.base.setup.adapter
-        self.stops = Interruptions(stops_of(job.work), trained_params(job.task.model, adapter))
+        n_params, work = trained_params(job.task.model, adapter), job.work
+        self.stops = Interruptions(work.checkpoint, n_params, work.accelerator_mtbf_s)
 
     @cached_property
     def peak_flop_per_s(self) -> float:
