@@ -94,7 +94,7 @@ def _admits(clause: str, candidate: Version) -> bool:
 class SoftwareStack:
     """Software on a machine; what is not given is not judged."""
 
-    arch: str  # instruction set: sm_90, gfx942
+    arch: str = ""  # instruction set: sm_90, gfx942; empty: of whatever accelerator is looked at
     driver: str | None = None
     cuda: str | None = None  # of the torch build, or of the toolkit
     torch: str | None = None

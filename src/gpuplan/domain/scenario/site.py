@@ -3,6 +3,7 @@
 from math import sqrt
 from typing import Literal
 
+from gpuplan.domain.hardware.software import SoftwareStack
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.ranges import Range
 
@@ -58,19 +59,6 @@ class NodeNetwork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Installed:
-    """Software on the machines; what is not given is not judged."""
-
-    driver: str | None = None
-    cuda: str | None = None
-    torch: str | None = None
-    framework: str | None = None
-    framework_version: str | None = None
-    python: str | None = None
-    rocm: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """One's own place; None where the user gave no figure."""
 
@@ -85,7 +73,7 @@ class Site:
     demand_usd_per_w_month: float | None = None
     carbon_kg_per_j: float | None = None
     network: NodeNetwork | None = None
-    software: Installed | None = None
+    software: SoftwareStack | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

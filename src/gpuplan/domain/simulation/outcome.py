@@ -173,7 +173,10 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """One measure over the requests, with 95 % confidence intervals."""
+    """One measure over the requests, with 95 % confidence intervals.
+
+    Of single gaps between the tokens of answers, each counted once: within 0.05 %, no intervals.
+    """
 
     n: int
     mean_s: float
@@ -183,23 +186,9 @@ class Summary:
     p99_s: float
     p999_s: float
     max_s: float
-    mean_low_s: float | None  # None: a single value says nothing about its error
-    mean_high_s: float | None
-    bounds: tuple[Bounds, ...]  # p50 … p999
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gaps:
-    """Single gaps between the tokens of answers, each counted once; within 0.05 %."""
-
-    n: int
-    mean_s: float
-    p50_s: float
-    p90_s: float
-    p95_s: float
-    p99_s: float
-    p999_s: float
-    max_s: float
+    mean_low_s: float | None = None  # None: a single value says nothing about its error
+    mean_high_s: float | None = None
+    bounds: tuple[Bounds, ...] = ()  # p50 … p999
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

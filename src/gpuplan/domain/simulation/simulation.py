@@ -13,11 +13,11 @@ from gpuplan.domain.simulation.engine import Fleet, StepTimes
 from gpuplan.domain.simulation.outcome import (
     ClassStatistics,
     FlowOverTime,
-    Gaps,
     Outcome,
     ServingStatistics,
     SloTargets,
     StreamedOutcome,
+    Summary,
 )
 from gpuplan.domain.traffic.trace import LoadSummary
 
@@ -143,7 +143,7 @@ class Simulation(Result):
     flow: FlowOverTime
     power: PowerOverTime | None = None  # None: the accelerator's power limit is not published
     holding: SmallestFleet | None = None  # of a fleet that is overloaded
-    gaps: Gaps | None = None  # where single gaps were asked for
+    gaps: Summary | None = None  # where single gaps were asked for
     classes: tuple[ClassStatistics, ...] = ()  # of services and priorities, where there are several
     load: LoadSummary | None = None  # what came at the fleet, as it came
 
@@ -161,7 +161,7 @@ class StreamedSimulation(Result):
     flow: FlowOverTime
     power: PowerOverTime | None = None
     holding: SmallestFleet | None = None
-    gaps: Gaps | None = None
+    gaps: Summary | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +177,7 @@ class NetworkSimulation(Result):
     flow: FlowOverTime
     power: PowerOverTime | None = None
     holding: SmallestFleet | None = None
-    gaps: Gaps | None = None
+    gaps: Summary | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,11 @@
 """Inter-token latencies (ITL), from a second run that takes every step."""
 
+from typing import Any
+
 import numpy as np
 
 from gpuplan.domain.simulation.engine import Fleet
-from gpuplan.domain.simulation.outcome import Gaps
+from gpuplan.domain.simulation.outcome import Summary
 from gpuplan.domain.traffic.stream import Requests
 from gpuplan.errors import InputError, one
 from gpuplan.simulation.serving.arrays import ROUTERS, engine_state, refusals_of
@@ -16,7 +18,7 @@ from gpuplan.simulation.serving.sglang import is_sglang
 from gpuplan.simulation.serving.sketch import N_BINS, middles
 
 
-def gaps_of(requests: Requests, fleet: Fleet) -> Gaps | None:
+def gaps_of(requests: Requests, fleet: Fleet) -> Summary | None:
     """Percentiles over all gaps of all responses; None where no response has two tokens.
 
     A token that comes after a preemption is not counted: its gap is the wait, and the recompute.
@@ -40,9 +42,11 @@ def gaps_of(requests: Requests, fleet: Fleet) -> Gaps | None:
     if n == 0:
         return None
     values, cumulated = middles(), np.cumsum(counts)
-    found = {
+    found: dict[str, Any] = {
         f"{name}_s": float(values[np.searchsorted(cumulated, np.ceil(share * n))])
         for name, share in PERCENTILES.items()
     }
     last = int(np.flatnonzero(counts)[-1])
-    return Gaps(n=n, mean_s=float((counts * values).sum() / n), max_s=float(values[last]), **found)
+    return Summary(
+        n=n, mean_s=float((counts * values).sum() / n), max_s=float(values[last]), **found
+    )

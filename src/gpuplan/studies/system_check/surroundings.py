@@ -1,7 +1,7 @@
 """Hosts, software, checkpoints and spares of a workload's nodes."""
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 
 from gpuplan.catalog.software.rules import check_stack
@@ -22,10 +22,8 @@ from gpuplan.design.spares import (
     sufficient_rate,
 )
 from gpuplan.design.storage import storage_rates
-from gpuplan.domain.hardware.software import SoftwareStack
 from gpuplan.domain.provenance import assume
 from gpuplan.domain.scenario.scenario import Scenario
-from gpuplan.domain.scenario.site import Installed
 from gpuplan.domain.scenario.workload import Serving, Training, Workload
 from gpuplan.domain.system.findings import Finding, note, warning
 from gpuplan.domain.system.parts import CheckpointRate, HostLine, SpareNeed, Stage
@@ -36,8 +34,6 @@ from gpuplan.studies.system_check.placement import Placement, Remark
 from gpuplan.studies.system_check.traffic import params_of, stored_bytes_per_param
 from gpuplan.units import GB, HOUR
 
-INSTALLED = tuple(field.name for field in fields(Installed))
-
 
 def software_findings(
     scenario: Scenario, placement: Placement, *, month: str | None = None
@@ -46,12 +42,11 @@ def software_findings(
     installed = scenario.site.software if scenario.site else None
     if installed is None or placement.accelerator.is_cpu:
         return ()
-    versions = {name: getattr(installed, name) for name in INSTALLED}
     arch = placement.accelerator.instruction_set
     wanted = sorted({work.precisions[0] for work in scenario.workloads if work.precisions})
     found: list[Finding] = []
     for precision in wanted or (None,):
-        found += check_stack(SoftwareStack(arch=arch, precision=precision, **versions), month=month)
+        found += check_stack(replace(installed, arch=arch, precision=precision), month=month)
     return tuple(dict.fromkeys(found))
 
 

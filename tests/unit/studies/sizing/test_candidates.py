@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from gpuplan.catalog.load import read_catalog
+from gpuplan.domain.hardware.software import SoftwareStack
 from gpuplan.domain.scenario.demand import LatencyLimit, Slo
-from gpuplan.domain.scenario.site import Installed, Site
+from gpuplan.domain.scenario.site import Site
 from gpuplan.domain.scenario.terms import Choice
 from gpuplan.domain.scenario.workload import ModelRef
 from gpuplan.errors import InputError
@@ -113,7 +114,7 @@ def test_fleets_are_ordered_by_price_and_those_without_one_come_last():
 
 
 def on_sglang(found, version="0.5.23"):
-    software = Installed(framework="sglang", framework_version=version)
+    software = SoftwareStack(framework="sglang", framework_version=version)
     return replace(found, scenario=replace(found.scenario, site=Site(software=software)))
 
 
@@ -131,7 +132,7 @@ def test_a_site_that_runs_sglang_is_planned_with_its_rules():
 
 
 def test_a_site_that_runs_vllm_is_planned_with_the_rules_of_its_version():
-    site = Site(software=Installed(framework="vllm", framework_version="0.15.1"))
+    site = Site(software=SoftwareStack(framework="vllm", framework_version="0.15.1"))
     found = task()
     found = replace(found, scenario=replace(found.scenario, site=site))
     [first, *_] = candidates_of(found)[0].kept
