@@ -1,14 +1,12 @@
 """What joins rented servers, in: the table of fabrics; out: shapes with the network they state."""
 
-import csv
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
-from typing import cast
 
-from gpuplan.domain.money.market import FabricKind, InstanceShape, OfferFabric
+from gpuplan.csv_rows import noun_from, packaged_rows
+from gpuplan.domain.money.market import InstanceShape, OfferFabric
 from gpuplan.units import GBIT
 
 Row = tuple[re.Pattern[str], OfferFabric, float | None]
@@ -28,12 +26,9 @@ def with_fabric(shape: InstanceShape) -> InstanceShape:
 @cache
 def _fabrics() -> Mapping[str, tuple[Row, ...]]:
     """Rows of the table by cloud; the first whose pattern is the whole name holds."""
-    path = files("gpuplan.catalog").joinpath("data", "offers_fabrics.csv")
     found: dict[str, tuple[Row, ...]] = {}
-    for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
-        fabric = OfferFabric(
-            kind=cast(FabricKind, row["kind"]), placement=row["placement"], source=row["source"]
-        )
+    for row in packaged_rows("gpuplan.catalog", "data/offers_fabrics.csv"):
+        fabric = noun_from(OfferFabric, row)
         rate = float(row["gbit_per_s"]) * GBIT if row["gbit_per_s"] else None
         found[row["cloud"]] = (
             *found.get(row["cloud"], ()),

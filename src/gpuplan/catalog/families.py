@@ -2,7 +2,7 @@
 
 import re
 
-from gpuplan.csv_rows import meanings, packaged_rows, words
+from gpuplan.csv_rows import meanings, noun_from, packaged_rows, words
 from gpuplan.domain.hardware.devices import AcceleratorId
 from gpuplan.domain.noun import dataclass
 
@@ -19,14 +19,7 @@ class Family:
 
 
 FAMILIES = tuple(
-    Family(
-        words=tuple(row["words"].split()),
-        ids=tuple(map(AcceleratorId, row["ids"].split())),
-        usual=tuple(map(AcceleratorId, row["usual"].split())),
-        why=row["why"],
-        noise=tuple(row["noise"].split()),
-    )
-    for row in packaged_rows("gpuplan.catalog", "data/accelerator_words.csv")
+    noun_from(Family, row) for row in packaged_rows("gpuplan.catalog", "data/accelerator_words.csv")
 )
 """Every word that stands for accelerators of the catalog."""
 

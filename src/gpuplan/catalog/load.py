@@ -139,16 +139,8 @@ def parse_facts(text: str, *, table: str) -> Iterator[Fact]:
                 f"{len(row)} columns",
                 f"write {len(FACT_COLUMNS)}: {','.join(FACT_COLUMNS)}",
             )
-        item, quantity, value, unit, source, preferred, note = row
-        yield Fact(
-            item=item,
-            quantity=quantity,
-            value=value,
-            unit=unit,
-            source=source,
-            preferred=preferred == "yes",
-            note=note,
-        )
+        cells: dict[str, Any] = dict(zip(FACT_COLUMNS, row, strict=True))
+        yield Fact(**cells | {"preferred": cells["preferred"] == "yes"})
 
 
 def parse_sources(text: str) -> dict[str, Source]:
@@ -189,6 +181,4 @@ def _text(name: str) -> str:
 @cache
 def read_market_sources() -> dict[str, Source]:
     """The sources of offers, regions and the software matrix, by key."""
-    path = files("gpuplan.catalog").joinpath("data", "sources_market.toml")
-    entries = tomllib.loads(path.read_text(encoding="utf-8"))
-    return {key: Source(key=key, **entry) for key, entry in entries.items()}
+    return parse_sources(_text("sources_market.toml"))

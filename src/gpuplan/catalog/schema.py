@@ -14,32 +14,32 @@ from gpuplan.units import GB, GBIT, GIB, MIB, TB, TFLOP
 Kind = Literal["accelerator", "server", "switch", "nic", "link", "storage"]
 
 TEXT = "text"
-UNITS: Mapping[str, float] = MappingProxyType(
-    {
-        TEXT: 1.0,
-        "count": 1.0,
-        "frac": 1.0,
-        "GB": GB,
-        "TB": TB,
-        "GiB": GIB,
-        "MiB": MIB,
-        "GB/s": GB,
-        "Gbit/s": GBIT,
-        "TFLOP/s": TFLOP,
-        "W": 1.0,
-        "U": 1.0,
-        "kg": 1.0,
-        "mm": 1e-3,
-        "m": 1.0,
-        "ns": 1e-9,
-        "us": 1e-6,
-        "1/s": 1.0,
-        "USD": 1.0,
-        "USD/GB-month": 1.0,
-        "kgCO2e": 1.0,
-    }
-)
-"""Every unit that a table may use, as a multiple of the base unit."""
+_UNITS = {
+    TEXT: (1.0, ""),
+    "count": (1.0, ""),
+    "frac": (1.0, "_frac"),
+    "GB": (GB, "_gb"),
+    "TB": (TB, "_tb"),
+    "GiB": (GIB, "_gib"),
+    "MiB": (MIB, "_mib"),
+    "GB/s": (GB, "_gb_per_s"),
+    "Gbit/s": (GBIT, "_gbit_per_s"),
+    "TFLOP/s": (TFLOP, "_tflops"),
+    "W": (1.0, "_w"),
+    "U": (1.0, ""),
+    "kg": (1.0, "_kg"),
+    "mm": (1e-3, "_mm"),
+    "m": (1.0, "_m"),
+    "ns": (1e-9, "_ns"),
+    "us": (1e-6, "_us"),
+    "1/s": (1.0, ""),
+    "USD": (1.0, "_usd"),
+    "USD/GB-month": (1.0, "_usd_per_gb_month"),
+    "kgCO2e": (1.0, "_kg_co2e"),
+}
+"""Every unit that a table may use: a multiple of the base unit, and how overlay keys end."""
+
+UNITS = MappingProxyType({unit: factor for unit, (factor, _) in _UNITS.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,31 +231,6 @@ SECTIONS: Mapping[str, Kind] = MappingProxyType(
 )
 """The sections of an overlay file, and the kind of item that each holds."""
 
-_SUFFIXES = MappingProxyType(
-    {
-        TEXT: "",
-        "count": "",
-        "frac": "_frac",
-        "GB": "_gb",
-        "TB": "_tb",
-        "GiB": "_gib",
-        "MiB": "_mib",
-        "GB/s": "_gb_per_s",
-        "Gbit/s": "_gbit_per_s",
-        "TFLOP/s": "_tflops",
-        "W": "_w",
-        "U": "",
-        "kg": "_kg",
-        "mm": "_mm",
-        "m": "_m",
-        "ns": "_ns",
-        "us": "_us",
-        "1/s": "",
-        "USD": "_usd",
-        "USD/GB-month": "_usd_per_gb_month",
-        "kgCO2e": "_kg_co2e",
-    }
-)
 _SHORT_KEYS = MappingProxyType(
     {
         "memory_marketed": "memory_gib",
@@ -271,7 +246,7 @@ def overlay_key(kind: Kind, quantity: Quantity) -> str:
     if kind == "accelerator" and quantity.name in _SHORT_KEYS:
         return _SHORT_KEYS[quantity.name]
     stem = quantity.name.removeprefix("peak_").replace("_bandwidth", "")
-    return (stem or quantity.name) + _SUFFIXES[quantity.unit]
+    return (stem or quantity.name) + _UNITS[quantity.unit][1]
 
 
 def in_base_units(value: str, unit: str) -> float:

@@ -41,6 +41,8 @@ from gpuplan.errors import InfeasibleError, InputError, one
 if TYPE_CHECKING:
     from gpuplan.domain.requests.requests import FitRequest, PredictRequest
 
+# Options that the request of a training job calls alike.
+ALIKE = ("task", "framework", "micro_batch", "tp", "pp", "cp", "ep", "recompute", "optimizer")
 SHARDINGS = {name: name for name in ("none", "zero1", "zero2", "zero3", "hsdp")} | {"fsdp": "zero3"}
 
 
@@ -211,17 +213,9 @@ def fit_training(options: FitTrainingOptions) -> None:
     from gpuplan.domain.requests.requests import StepSchedule, TrainingRequest
 
     request = TrainingRequest(
-        task=options.task,
-        framework=options.framework,
-        micro_batch=options.micro_batch,
+        **{name: getattr(options, name) for name in ALIKE},
         sequence_tokens=options.sequence,
-        tp=options.tp,
-        pp=options.pp,
-        cp=options.cp,
-        ep=options.ep,
         sharding=_sharding(options.sharding),
-        recompute=options.recompute,
-        optimizer=options.optimizer,
         lora_rank=options.lora_rank,
     )
     schedule = StepSchedule(

@@ -3,18 +3,17 @@
 Which accelerator a cloud means, in: its name for it; out: the ids it may stand for.
 """
 
-import csv
 import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 from statistics import median
 from typing import NamedTuple
 
 from gpuplan.catalog.update.rows import PriceRow, RawRow
+from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.money.market import InstanceShape
 from gpuplan.errors import CatalogError, Problem
 from gpuplan.units import GBIT, GIB
@@ -242,9 +241,8 @@ def _slice_identity(generation: str, n_named: int) -> Identity:
 
 @cache
 def _rules() -> tuple[Rule, ...]:
-    text = files("gpuplan.catalog").joinpath("data", "offers_names.csv").read_text("utf-8")
     rules = []
-    for row in csv.DictReader(text.splitlines()):
+    for row in packaged_rows("gpuplan.catalog", "data/offers_names.csv"):
         ids = () if row["ids"] == "-" else tuple(row["ids"].split("|"))
         identity = Identity(ids, float(row["share"] or 1.0), row["note"])
         pattern = re.compile(row["instance"], re.IGNORECASE)

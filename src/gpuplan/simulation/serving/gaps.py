@@ -46,7 +46,5 @@ def gaps_of(requests: Requests, fleet: Fleet) -> Summary | None:
         f"{name}_s": float(values[np.searchsorted(cumulated, np.ceil(share * n))])
         for name, share in PERCENTILES.items()
     }
-    last = int(np.flatnonzero(counts)[-1])
-    return Summary(
-        n=n, mean_s=float((counts * values).sum() / n), max_s=float(values[last]), **found
-    )
+    mean_s, max_s = float((counts * values).sum() / n), float(values[np.flatnonzero(counts)[-1]])
+    return Summary(n=n, mean_s=mean_s, max_s=max_s, **found)
