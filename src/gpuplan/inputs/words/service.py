@@ -38,10 +38,6 @@ def put_request(draft: Draft, at: KeyPath, use: str, why: str, most: int | None 
         put_passages(draft, at)
     move_keys(draft, at, ("request.",))
     n_input, why = _prompt(draft, at, use, why)
-    read = draft.take("in_out_ratio")
-    if read is not None:
-        n_input = max(1, round(read.value * usual.output_tokens))
-        draft.put((*shape, "input_tokens"), n_input, read.words)
     if most is not None and n_input + usual.output_tokens > most:
         n_input, why = most - usual.output_tokens, f"as much as a context of {most:,} tokens leaves"
     draft.assume((*shape, "input_tokens"), n_input, "prompt length (tokens)", why)
@@ -61,6 +57,10 @@ def put_request(draft: Draft, at: KeyPath, use: str, why: str, most: int | None 
 def _prompt(draft: Draft, at: KeyPath, use: str, why: str) -> tuple[int, str]:
     """The usual prompt, or that of an image of this size; adapters have a rank."""
     seen = draft.tree["workloads"][at[1]].get("request", {})
+    read = draft.take("in_out_ratio")
+    if read is not None:
+        n_input = max(1, round(read.value * USES[use].output_tokens))
+        draft.put((*at, "request", "input_tokens"), n_input, read.words)
     if "lora_adapters" in seen:
         rank_why = "usual of adapters that are served; memory and reads grow with it"
         draft.assume((*at, "request", "lora_rank"), 16, "LoRA rank", rank_why)
@@ -82,16 +82,7 @@ def put_demand(draft: Draft, at: KeyPath, use: str) -> None:
         is_daily = rate.value.period_s >= DAY
         key = "requests_per_day" if is_daily else "requests_per_s"
         draft.put((*demand, key), round(per_s * (DAY if is_daily else 1), 9), rate.words)
-    written = draft.take("rate.written")
-    if written is not None:
-        per_day = written.value.per_s * DAY * piece_of(draft, at, "written")
-        draft.put((*demand, "requests_per_day"), round(per_day, 3), written.words)
-    tokens = draft.take("rate.token")
-    if tokens is not None:
-        draft.put((*demand, "output_tokens_per_s"), tokens.value.per_s, tokens.words)
-        if "out" not in tokens.words and "gen" not in tokens.words:
-            why = "tokens per second of a service are taken as output tokens"
-            draft.note("tokens per second", "output", why, '"… output tokens/s"')
+    _tokens(draft, at)
     _live(draft, at)
     move_keys(draft, at, ("demand.",))
     if draft.take("people") and draft.has((*demand, "concurrent_requests")):
@@ -102,6 +93,20 @@ def put_demand(draft: Draft, at: KeyPath, use: str) -> None:
     if not any(draft.has((*demand, key)) for key in LOADS):
         why = "no load was named"
         draft.assume((*demand, "requests_per_s"), REQUESTS_PER_S, "peak rate (requests/s)", why)
+
+
+def _tokens(draft: Draft, at: KeyPath) -> None:
+    """A load in tokens: by the second those of outputs, by the day those of so many requests."""
+    demand: KeyPath = (*at, "demand")
+    written, tokens = draft.take("rate.written"), draft.take("rate.token")
+    if written is not None:
+        per_day = written.value.per_s * DAY * piece_of(draft, at, "written")
+        draft.put((*demand, "requests_per_day"), round(per_day, 3), written.words)
+    if tokens is not None:
+        draft.put((*demand, "output_tokens_per_s"), tokens.value.per_s, tokens.words)
+        if "out" not in tokens.words and "gen" not in tokens.words:
+            why = "tokens per second of a service are taken as output tokens"
+            draft.note("tokens per second", "output", why, '"… output tokens/s"')
 
 
 def _asking(draft: Draft, demand: KeyPath, use: str) -> None:
