@@ -3,6 +3,8 @@
 A cache that cannot be written, was cut short, is of another version or was damaged costs a
 compilation and a remark. What is loaded carries a digest over its own bytes and the text of the
 kernels: half a file, or one that an interrupted run left under a new index, is never run.
+Versions of the compiler keep files of their own, and each file names what it was compiled for:
+processes that compile at the same time take nothing from each other.
 """
 
 import pickle
@@ -14,9 +16,10 @@ from warnings import warn
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 DIGEST_BYTES = 32
-FORMAT = "1"
+FORMAT = "2"
 # What of the compiler's own cache is used here; where a version lacks it, nothing is kept.
 NEEDED = ("_source_stamp", "_load_index", "_load_data", "_save_data", "_open_for_write", "_dump")
+NEEDED += ("_version", "_index_path", "_data_name_pattern", "load", "save")
 FIX = "set NUMBA_CACHE_DIR to a folder that can be written, to compile only once"
 
 _remarked: set[str] = set()
@@ -60,11 +63,26 @@ def kept(
 def _guard(cache: Any, stored: Any, stamp: str, load: Callable[..., Any]) -> None:
     # The compiler compares a kernel with its own file alone, though callees are inlined.
     stored._source_stamp = f"{FORMAT} {stamp}"
+    # It takes the index of another version for an empty one, and would write over it.
+    stored._index_path = stored._index_path.removesuffix("nbi") + f"{stored._version}.nbi"
+    stored._data_name_pattern = f"{stored._version}.{stored._data_name_pattern}"
+    stored.save = partial(_entered, stored.save)
+    stored.load = partial(_found, stored.load)
     stored._load_index = partial(_index, stored._load_index)
     stored._load_data = partial(_data, stored)
     stored._save_data = partial(_save, stored)
     cache.save_overload = partial(_saved, cache.save_overload)
     cache.load_overload = partial(_loaded, load)
+
+
+def _entered(save: Callable[..., None], key: Any, data: Any) -> None:
+    save(key, (key, data))
+
+
+def _found(load: Callable[..., Any], key: Any) -> Any:
+    """What was compiled for this key; two processes may have given one file to two keys."""
+    compiled_for, data = load(key) or (None, None)
+    return data if compiled_for == key else None
 
 
 def _index(load: Callable[[], Any]) -> dict[Any, Any]:

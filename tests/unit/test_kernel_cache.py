@@ -60,6 +60,31 @@ def test_what_was_compiled_is_loaded_until_the_text_changes(kernels: Path):
     assert run(kernels, "b") == ["42", "0"]
 
 
+def test_versions_of_the_compiler_leave_each_other_alone(kernels: Path):
+    """As when two environments share one tree and run in turn, or at the same time."""
+    later = "import numba; numba.__version__ = '99.1'"
+    assert run(kernels) == ["42", "0"]
+    assert run(kernels, before=later) == ["42", "0"]
+    assert run(kernels, before=later) == ["42", "1"]
+    assert run(kernels) == ["42", "1"]
+    assert len(stored(kernels, "nbi")) == len(stored(kernels, "nbc")) == 2
+
+
+def test_code_for_other_arguments_is_not_run(kernels: Path):
+    """Two processes that compile at once may give one file to two signatures."""
+    text = kernels.read_text()
+    run(kernels)
+    (data,) = stored(kernels, "nbc")
+    of_integers = data.read_bytes()
+    data.unlink()
+    stored(kernels, "nbi")[0].unlink()
+    kernels.write_text(text.replace("kernel(21)", "kernel(21.5)"))
+    assert run(kernels) == ["43.0", "0"]
+    data.write_bytes(of_integers)
+    assert run(kernels) == ["43.0", "0"]
+    assert run(kernels) == ["43.0", "1"]
+
+
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
 @pytest.mark.parametrize("damage", ["emptied", "cut short", "one bit", "garbage"])
 def test_a_damaged_file_is_made_anew(kernels: Path, suffix: str, damage: str):
