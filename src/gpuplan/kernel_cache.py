@@ -66,17 +66,13 @@ def _guard(cache: Any, stored: Any, stamp: str, load: Callable[..., Any]) -> Non
     # It takes the index of another version for an empty one, and would write over it.
     stored._index_path = stored._index_path.removesuffix("nbi") + f"{stored._version}.nbi"
     stored._data_name_pattern = f"{stored._version}.{stored._data_name_pattern}"
-    stored.save = partial(_entered, stored.save)
+    stored.save = lambda key, data, save=stored.save: save(key, (key, data))
     stored.load = partial(_found, stored.load)
     stored._load_index = partial(_index, stored._load_index)
     stored._load_data = partial(_data, stored)
     stored._save_data = partial(_save, stored)
     cache.save_overload = partial(_saved, cache.save_overload)
     cache.load_overload = partial(_loaded, load)
-
-
-def _entered(save: Callable[..., None], key: Any, data: Any) -> None:
-    save(key, (key, data))
 
 
 def _found(load: Callable[..., Any], key: Any) -> Any:

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from gpuplan.report.catalog.sheets import update_sheet
     from gpuplan.report.charts.simulation import curve_charts, fleet_charts, simulate_charts
     from gpuplan.report.charts.text import charts_text
-    from gpuplan.report.cluster.drawing import cluster_svg
+    from gpuplan.report.cluster.drawing import cluster_page, cluster_svg
     from gpuplan.report.cluster.file import cluster_text
     from gpuplan.report.cluster.plan import cluster_plan_sheet
     from gpuplan.report.cluster.sheet import cluster_sheet, eta_sheet, job_columns

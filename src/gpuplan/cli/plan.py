@@ -164,46 +164,12 @@ class PlanOptions(NamedTuple):
 
 
 CLUSTER_DRAWS = 20  # streams like the trace's, at most
-OF_A_CLUSTER = {
-    "target",
-    "jobs",
-    "on",
-    "budget",
-    "as_of",
-    "overlay",
-    "store",
-    "samples",
-    "confidence",
-    "seed",
-    "out",
-    "output",
-    "as_json",
-}
+OF_EVERY_PLAN = {"target", "jobs", "as_of", "overlay", "store", "samples", "confidence", "seed"}
+OF_EVERY_PLAN |= {"out", "html", "output", "as_json"}
+OF_A_CLUSTER = OF_EVERY_PLAN | {"on", "budget"}
 # Every other option stands for a key of the scenario.
-OF_THE_RUN = {
-    "target",
-    "jobs",
-    "as_of",
-    "overlay",
-    "store",
-    "calibration",
-    "what_if",
-    "set_key",
-    "weights",
-    "engines",
-    "samples",
-    "confidence",
-    "replay",
-    "seed",
-    "check",
-    "force",
-    "out",
-    "save",
-    "html",
-    "verbose",
-    "output",
-    "as_json",
-}
+OF_THE_RUN = OF_EVERY_PLAN | {"calibration", "what_if", "set_key", "weights", "engines", "replay"}
+OF_THE_RUN |= {"check", "force", "save", "verbose"}
 
 
 def plan(options: PlanOptions) -> None:
@@ -227,7 +193,7 @@ def plan(options: PlanOptions) -> None:
 def plan_cluster_jobs(options: PlanOptions, jobs: Path) -> None:
     """Plan the nodes, policy and quotas of a shared cluster for a job trace."""
     _check_cluster(options)
-    check_writable(options.out)
+    check_writable(options.out, options.html)
     with busy("simulating fleets; the first run on a machine compiles its kernel"):
         found = api.plan_cluster(_cluster_request(options, jobs))
     run, out = found.simulation, options.out
@@ -236,6 +202,7 @@ def plan_cluster_jobs(options: PlanOptions, jobs: Path) -> None:
         note = f"; next: gpuplan simulate {out} --jobs {jobs}"
         files.append((out, lambda: api.cluster_text(run.cluster), note))
     sheet = api.cluster_plan_sheet(found)
+    files.append((options.html, lambda: api.cluster_page(sheet, run), ""))
     deliver(sheet, chosen(options.output, as_json=options.as_json), files)
     api.refuse_cluster(found)
 

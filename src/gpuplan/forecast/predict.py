@@ -27,6 +27,7 @@ Memo = dict[int, Combined]  # what the combination says at an origin
 
 N_ORIGINS = 14
 LEAST_DAYS = 3
+MOST_CELLS = 40_000_000  # steps of past times steps ahead: 2 GB of forecasts
 
 
 def forecast(series: DemandSeries, horizon_s: float) -> DemandForecast:
@@ -37,6 +38,11 @@ def forecast(series: DemandSeries, horizon_s: float) -> DemandForecast:
     if len(values) < 2 or horizon > season.week:
         what = f"{len(values)} steps of past for {horizon} ahead"
         fix = "give at least two steps, and ask for a week at most"
+        raise one(InputError, "forecast", series.name, what, fix)
+    if len(values) * horizon > MOST_CELLS:
+        what = f"{len(values):,} steps of past for {horizon:,} ahead are more than memory holds"
+        coarse = series.step_s * (len(values) * horizon / MOST_CELLS) ** 0.5
+        fix = f"take longer steps (--step-s {coarse:.0f}), or a shorter horizon"
         raise one(InputError, "forecast", series.name, what, fix)
     at_s = series.begin_s + series.step_s * (len(values) + np.arange(horizon))
     if len(values) < LEAST_DAYS * season.day:

@@ -32,6 +32,8 @@ def plan_of(document: Document) -> Answer:
     data = _cleaned(document.data)
     if not isinstance(data, dict) or data.get("kind") != KIND:
         fix = "give a file that `gpuplan plan … --out plan.yaml` wrote"
+        if isinstance(data, dict) and "nodes" in data:
+            fix = "it is a cluster: gpuplan simulate THIS --jobs TRACE --chart page.html"
         raise InputError(document.name, [shown_problem(document.name, "is no plan", fix)])
     if str(data.get("schema_version", "")).split(".")[0] != FORMAT_MAJOR:
         what = f"is a plan of format {data.get('schema_version')!r}"

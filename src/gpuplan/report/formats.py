@@ -2,7 +2,7 @@
 
 from gpuplan.domain.plan.answer import ChosenPlan
 from gpuplan.domain.provenance import Estimate
-from gpuplan.units import DAY, GIB, HOUR, KB, KW, MIB, MINUTE, YEAR
+from gpuplan.units import DAY, GIB, HOUR, KB, KW, MIB, MINUTE, MONTH, YEAR
 
 BILLION = 1e9
 MILLION = 1e6
@@ -71,7 +71,9 @@ def span(seconds: float) -> str:
         return f"{seconds / MINUTE:,.1f} min"
     if seconds < 2 * DAY:
         return f"{seconds / HOUR:,.1f} h"
-    years = seconds / YEAR
+    years, months = seconds / YEAR, seconds / MONTH
+    if years < 2 and months > 3 and abs(months - round(months)) < 0.01:
+        return f"{months:.0f} months"
     return f"{seconds / DAY:,.1f} days" if years < 2 else f"{years:,.3g} years"
 
 

@@ -10,7 +10,7 @@ from gpuplan.domain.telemetry.forecast import DemandSeries, OrderTerms
 from gpuplan.errors import InputError
 from gpuplan.forecast.combine import Season, combined, expert_table
 from gpuplan.forecast.orders import advice, seconds_until, trend_of, weekly_peaks
-from gpuplan.forecast.predict import backtest, forecast, season_of, trusted
+from gpuplan.forecast.predict import MOST_CELLS, backtest, forecast, season_of, trusted
 
 DAY_S, WEEK_S = 86400.0, 7 * 86400.0
 HOURS = Season(day=24, week=168)
@@ -34,6 +34,12 @@ def test_a_daily_shape_is_repeated():
     found = forecast(load(day_shape(14)), DAY_S)
     assert found.middle == pytest.approx(day_shape(1), rel=1e-6)
     assert found.method == "combination of simple forecasts"
+
+
+def test_steps_too_short_for_memory_are_refused_with_steps_that_are_not():
+    n = 1 + MOST_CELLS // 43_200
+    with pytest.raises(InputError, match=r"--step-s \d+"):
+        forecast(load(np.ones(n), step_s=2.0), DAY_S)
 
 
 def test_an_outage_does_not_move_the_level():

@@ -238,24 +238,27 @@ def simulate_cluster_jobs(options: SimulateOptions, cluster: Path, jobs: Path) -
         found = api.simulate_jobs(cluster, jobs, request)
     if options.out is not None:
         _write_jobs(options.out, found)
-    emit(api.cluster_sheet(found), chosen(options.output, as_json=options.as_json))
+    sheet = api.cluster_sheet(found)
+    emit(sheet, chosen(options.output, as_json=options.as_json))
     if options.render_to is not None:
         options.render_to.mkdir(parents=True, exist_ok=True)
         for one in api.cluster_files(found):
             write_whole(options.render_to / one.path, one.content)
             typer.echo(f"wrote {options.render_to / one.path}", err=True)
-    for target in options.chart or []:
-        drawn = api.cluster_svg(found)
-        is_png = Path(target).suffix == ".png"
-        write_whole(Path(target), api.svg_png(drawn) if is_png else drawn)
-        typer.echo(f"wrote {target}", err=True)
+    for path in map(Path, options.chart or []):
+        if path.suffix == ".html":
+            write_whole(path, api.cluster_page(sheet, found))
+        else:
+            drawn = api.cluster_svg(found)
+            write_whole(path, api.svg_png(drawn) if path.suffix == ".png" else drawn)
+        typer.echo(f"wrote {path}", err=True)
 
 
 def _check_targets(options: SimulateOptions) -> None:
     problems = [
-        Problem("--chart", f"{target!r} has no known format", "end in .svg or .png")
+        Problem("--chart", f"{target!r} has no known format", "end in .html, .svg or .png")
         for target in options.chart or []
-        if Path(target).suffix not in (".svg", ".png")
+        if Path(target).suffix not in (".html", ".svg", ".png")
     ]
     if options.stream and (options.out or options.chart):
         what, fix = "keeps no job by itself", "leave out --out and --chart, or --stream"

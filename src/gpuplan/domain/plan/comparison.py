@@ -23,7 +23,7 @@ class RowEvidence:
     """What a row rests on, or why it has no fleet."""
 
     is_eligible: bool  # may be the headline: as published or as asked for, and measured
-    power_w: float | None  # of all accelerators at the peak; None: unknown
+    power_w: float | None  # most that its nodes draw at the wall; None: unknown
     tier: str  # of the latency model for this stack: fitted, estimated …
     price_source: str  # purchase option, cloud and offer
     note: str = ""  # quality of a lower precision, a stack that nobody measured

@@ -36,6 +36,13 @@ class MediaShape:
     n_steps: int | None = None  # of denoising
     n_frames: int | None = None  # of a clip
 
+    @property
+    def item(self) -> str:
+        """What a batch of such requests is counted in."""
+        if self.n_frames or self.image_width_px:
+            return "video clips" if self.n_frames else "images"
+        return "audio segments" if self.audio_s else "documents"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestShape:

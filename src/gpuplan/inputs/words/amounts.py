@@ -38,7 +38,7 @@ DOCS = (
     r"|chunks?|passages?|items?|samples?|embeddings?|papers?|reports?|posts?|comments?|abstracts?|sentences?"
     r"|products?|candidates?|transcripts?|contracts?|pairs|tweets?|webpages?|web\s*pages?|filings?|claims?|resumes?|cvs)"
 )
-IMAGES = r"(?:images?|pictures?|photos?|pics|imgs?|clips?|videos?|frames?|scans?)"
+IMAGES = r"(?:(?:video\s+)?(?:clip|frame)s?|(?:image|picture|photo|img|video|scan)s?|pics)"
 AUDIO = (
     r"(?:of\s+)?(?:(?:call|phone|customer|recorded|meeting|podcast|support|call[\s-]cent(?:er|re)|voice|audio"
     r"|lecture|court|medical|radio|tv|raw|archived?|video|spoken|sales|telephone|the|our)\s+)*"
@@ -268,10 +268,7 @@ LOADS = (
     ),
     Rule(rf"{{n}}\s*{REQUESTS}\s*{{per}}\s+each\b", _of_user),
     Rule(rf"(?<=[xX×])\s*{{n}}\s*{REQUESTS}\b(?!\s*(?:/|per|an?\b))", _daily_of_user),
-    Rule(
-        rf"{{n}}\s*{REQUESTS}\s*(?:/|per|an?)\s*{_PERSON}\s*{{per}}",
-        _of_user,
-    ),
+    Rule(rf"{{n}}\s*{REQUESTS}\s*(?:/|per|an?)\s*{_PERSON}\s*{{per}}", _of_user),
     Rule(
         rf"{{n}}\s*{REQUESTS}\s*{{per}}\s*(?:/|per|for|by|from)?\s*(?:each\s+)?{_PERSON}\b",
         _of_user,

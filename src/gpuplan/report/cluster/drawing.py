@@ -7,8 +7,10 @@ import numpy as np
 
 from gpuplan.domain.cluster.answer import ClusterSimulation
 from gpuplan.domain.columns import Floats
+from gpuplan.domain.sheet import Sheet
 from gpuplan.report.charts.axis import Axis, tick_label, ticks
 from gpuplan.report.charts.svg import drawing, label, line, polyline, shape
+from gpuplan.report.page import sheet_page
 from gpuplan.units import DAY, HOUR
 
 WIDTH, LEFT, RIGHT = 900.0, 70.0, 20.0
@@ -35,6 +37,12 @@ def cluster_svg(found: ClusterSimulation) -> str:
         parts += panel(found, GAP / 2 + place * (HEIGHT + GAP))
     title = f"{found.cluster.name}: GPU time, queue and runs"
     return drawing(WIDTH, len(panels) * (HEIGHT + GAP) + GAP / 2, title=title, parts=parts)
+
+
+def cluster_page(sheet: Sheet, run: ClusterSimulation | None) -> str:
+    """A planned or simulated cluster as one page: the answer, its drawing, every table."""
+    what = "GPU cluster" if run is None else f"GPU cluster “{run.cluster.name}”, simulated"
+    return sheet_page(sheet, what, cluster_svg(run) if run else "")
 
 
 def _frame(top: float, title: str, high: float, days: float) -> tuple[Axis, Axis, list[Element]]:

@@ -22,18 +22,8 @@ from gpuplan.report.formats import span as long_span
 from gpuplan.report.table import pairs, table
 from gpuplan.units import HOUR, MINUTE
 
-WAITS = (
-    "name",
-    "n_jobs",
-    "n_never",
-    "wait_mean_s",
-    "wait_p50_s",
-    "wait_p90_s",
-    "wait_p99_s",
-    "slowdown_p50_ratio",
-    "slowdown_p90_ratio",
-    "target_p90_s",
-)
+WAITS = ("name", "n_jobs", "n_never", "wait_mean_s", "wait_p50_s", "wait_p90_s", "wait_p99_s")
+WAITS += ("slowdown_p50_ratio", "slowdown_p90_ratio", "target_p90_s")
 LAYERS = {
     "jobs": "batch_frac",
     "services": "service_frac",
@@ -78,10 +68,11 @@ def cluster_sheet(found: ClusterSimulation) -> Sheet:
 def _head(found: ClusterSimulation) -> str:
     row, use, cluster = found.all_jobs, found.use, found.cluster
     used = percent(use.batch_frac + use.service_frac)
+    half = "at once" if row.wait_p50_s < 1 else f"within {span(row.wait_p50_s)}"
     text = (
         f"{plural(row.n_jobs, 'job')} on {count(cluster.n_accelerators)} GPUs "
-        f"({cluster.policy.order}, {cluster.policy.blocking}): half start within "
-        f"{span(row.wait_p50_s)}, 90 % within {span(row.wait_p90_s)}; {used} of GPU time used"
+        f"({cluster.policy.order}, {cluster.policy.blocking}): half start "
+        f"{half}, 90 % within {span(row.wait_p90_s)}; {used} of GPU time used"
     )
     violated = [row.name for row in found.by_team if row.is_violated]
     never = f"; {count(row.n_never)} never start" if row.n_never else ""

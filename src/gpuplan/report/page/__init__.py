@@ -27,6 +27,11 @@ def sheet_html(sheet: Sheet) -> str:
     return render("sheet.html.j2", sheet=sheet)
 
 
+def sheet_page(sheet: Sheet, what: str, drawing: str = "") -> str:
+    """A page that needs nothing else: the answer, a drawing, every table, remarks."""
+    return render("tables.html.j2", sheet=sheet, what=what, drawing=drawing)
+
+
 @cache
 def svg_style() -> str:
     """Rules of drawings in light colours, for a drawing that stands alone."""

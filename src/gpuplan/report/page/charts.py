@@ -72,17 +72,14 @@ def bars_chart(bars: Sequence[Bar], title: str) -> str:
     most = max((bar.usd for bar in bars), default=0.0)
     if len(bars) < 2 or most <= 0:
         return ""
-    axis = Axis(0.0, most, 0.0, WIDTH - 150)
     parts = []
     for place, bar in enumerate(bars):
-        top = place * ROW + 4.0
-        kind = "bar" if bar.is_chosen else "bar other"
+        top, wide = place * ROW + 4.0, max(bar.usd / most * WIDTH, 1.0)
+        kind, weight = ("bar", "strong") if bar.is_chosen else ("bar other", "")
         parts += [
-            _text(bar.label, 0, top + 11, "start", "strong" if bar.is_chosen else ""),
-            shape(
-                "rect", class_=kind, x=0, y=top + 16, width=max(axis.at(bar.usd), 1.0), height=15
-            ),
-            _text(f"{usd(bar.usd)}{bar.note}", axis.at(bar.usd) + 6, top + 28, "start"),
+            _text(bar.label, 0, top + 11, "start", weight),
+            _text(f"{usd(bar.usd)}{bar.note}", WIDTH, top + 11, "end", weight),
+            shape("rect", class_=kind, x=0, y=top + 16, width=wide, height=15),
         ]
     return _svg(ROW * len(bars) + 4, title, parts)
 

@@ -221,7 +221,7 @@ def _remark(other: Alternative, loads: Iterable[PlannedLoad], *, is_short: bool)
     remark = other.remark
     for load in loads:
         remark = remark.removeprefix(f"{load.workload}: ").removeprefix(f"{load.workload}, ")
-    remark = PURCHASES.get(remark, remark)
+    remark = with_names(PURCHASES.get(remark, remark))
     return remark.partition(";")[0] if is_short else remark
 
 
@@ -230,14 +230,7 @@ def _slo_table(plan: ChosenPlan, n_most: int | None) -> Table:
     ordered = sorted(plan.slo.promises, key=lambda promise: promise.is_kept)
     rows = [_slo_row(promise) for promise in ordered]
     rows += [
-        (
-            "",
-            limit.name,
-            limit.limit,
-            _used_text(plan, limit),
-            "",
-            _met(limit.is_kept),
-        )
+        ("", limit.name, limit.limit, _used_text(plan, limit), "", _met(limit.is_kept))
         for limit in sorted(plan.limits, key=lambda limit: limit.is_kept)
     ]
     rest = f"; {n_most} of {len(rows)}" if n_most and len(rows) > n_most else ""

@@ -20,23 +20,8 @@ from gpuplan.report.table import table
 from gpuplan.units import KW, MS
 
 N_SHOWN = 20
-PARTS = (
-    "name",
-    "comparison",
-    "pareto",
-    "risk",
-    "explanation",
-    "uncertainty",
-    "alternatives",
-    "rejected",
-    "assumptions",
-    "proof",
-    "trade",
-    "calendar",
-    "quality",
-)
-
-
+PARTS = ("name", "comparison", "pareto", "risk", "explanation", "uncertainty", "alternatives")
+PARTS += ("rejected", "assumptions", "proof", "trade", "calendar", "quality")
 N_ROWS = 5  # on the first screen
 N_SHOWN_BESIDE = 2  # of them, that could not be chosen
 UNKNOWN = "unknown"
@@ -58,7 +43,10 @@ def rows_tables(answer: Answer, *, is_short: bool) -> Iterator[Table]:
 def _rows_table(rows: Sequence[ComparisonRow], *, is_short: bool) -> Table:
     shown = _best(rows) if is_short else list(rows)
     rest = f"; {len(shown)} of {len(rows)}" if len(shown) < len(rows) else ""
-    return table(f"Comparison, the plan first{rest}", shown, _columns(rows, is_short=is_short))
+    columns = _columns(rows, is_short=is_short)
+    # Images have no price of a token, batches no MFU: no column stands empty.
+    told = {name: show for name, show in columns.items() if any(map(show, shown))}
+    return table(f"Comparison, the plan first{rest}", shown, told)
 
 
 def _columns(
@@ -72,7 +60,7 @@ def _columns(
         return {**first, **RUN_COLUMNS, "note": _note if is_short else _whole_note}
     return {
         **first,
-        "fleet": _short_fleet if is_short else _fleet,
+        "fleet": row_fleet if is_short else _fleet,
         ">$/month": lambda row: _usd(row.usd_per_month),
         ">$/Mtok": lambda row: _dollars(row.usd_per_million_tokens),
         **{f">{_title(name)}": partial(_latency, name) for name in names},
@@ -108,37 +96,21 @@ def cheapest_first(rows: Sequence[ComparisonRow], n_most: int) -> list[Compariso
 
 
 def row_fleet(row: ComparisonRow) -> str:
-    """Accelerators, layout and precision of a row: 6 × H100 SXM TP2 FP8."""
-    return _run_fleet(row) if row.evidence.run else _short_fleet(row)
-
-
-def _fleet(row: ComparisonRow) -> str:
-    """Accelerators, replicas and how each is sharded, precision: 6 × H100 SXM (3 × TP2) FP8."""
-    name, precision = accelerator_name(row.accelerator), row.precision.upper()
-    if row.layout is None:
-        return f"{name} {precision}"
-    n = f"{count(row.n_accelerators)} × {name}" if row.n_accelerators else name
-    share = f" on {row.layout.share}" if row.layout.share else ""
-    return f"{n} ({row.n_replicas} × {row.layout.spread.name}{share}) {precision}"
-
-
-def _short_fleet(row: ComparisonRow) -> str:
     """Accelerators, how a replica is sharded and the precision: 6 × H100 SXM TP2 FP8."""
-    name, precision = accelerator_name(row.accelerator), row.precision.upper()
-    if row.layout is None:
+    return _fleet(row, is_short=True)
+
+
+def _fleet(row: ComparisonRow, *, is_short: bool = False) -> str:
+    """With the number of replicas: 6 × H100 SXM (3 × TP2) FP8."""
+    name, precision, layout = accelerator_name(row.accelerator), row.precision.upper(), row.layout
+    if layout is None:
         return f"{name} {precision}"
     n = f"{count(row.n_accelerators)} × {name}" if row.n_accelerators else name
-    spread = row.layout.share or row.layout.spread.name
-    return f"{n} {'' if spread == 'TP1' else spread + ' '}{precision}"
-
-
-def _run_fleet(row: ComparisonRow) -> str:
-    """Accelerators and how the run is spread over them: 64 × H100 SXM TP2 DP32 ZeRO-1."""
-    name = f"{accelerator_name(row.accelerator)} {row.precision.upper()}"
-    if row.layout is None:
-        return name
-    n, spread = count(row.n_accelerators), row.layout.spread.name
-    return f"{n} × {name}{'' if spread == 'TP1' else ' ' + spread}"
+    spread = layout.share or layout.spread.name
+    if is_short:
+        return f"{n} {'' if spread == 'TP1' else spread + ' '}{precision}"
+    share = f" on {layout.share}" if layout.share else ""
+    return f"{n} ({row.n_replicas} × {layout.spread.name}{share}) {precision}"
 
 
 def _of_run(row: ComparisonRow, show: Callable[[RunFigures], str]) -> str:
@@ -181,7 +153,7 @@ def _kw(row: ComparisonRow) -> str:
 
 
 RUN_COLUMNS: dict[str, Callable[[ComparisonRow], str]] = {
-    "fleet": _run_fleet,
+    "fleet": row_fleet,
     ">run time": lambda row: _of_run(row, lambda run: span(run.wall_s)),
     ">$ total": lambda row: _of_run(row, lambda run: usd(run.total_usd)),
     ">MFU": lambda row: _of_run(row, _mfu),

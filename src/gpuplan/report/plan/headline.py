@@ -9,6 +9,7 @@ from typing import Any
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedLoad, PlannedPool, PurchaseLine
 from gpuplan.domain.plan.roles import merged
 from gpuplan.domain.provenance import Estimate
+from gpuplan.domain.scenario.demand import MediaShape
 from gpuplan.report.formats import accelerator_name, chance, count, plural, span, usd, usd_range
 from gpuplan.units import DAY, MONTH
 
@@ -31,7 +32,7 @@ PURCHASES = {
     "existing": "on nodes you already have",
 }
 CLIENTS = {"users": "users", "concurrent_requests": "concurrent clients"}
-AMOUNTS = {"docs": "documents", "docs_per_day": "documents/day", "samples": "samples"}
+AMOUNTS = {"docs": "{item}", "docs_per_day": "{item}/day", "samples": "samples"}
 METHODS = {"lora": "LoRA", "qlora": "QLoRA"}
 RUNS = ("pretraining", "finetuning", "batch_inference")
 LARGE_ENOUGH = "the fleet is large enough"
@@ -92,10 +93,14 @@ def _demand(answer: Answer, load: PlannedLoad) -> str:
     for key, words in CLIENTS.items():
         if isinstance(demand.get(key), int | float):
             return f" for {count(demand[key])} {words}"
+    asked = map((mine.get("request") or {}).get, ("audio_s", "image_width_px", "frames"))
+    item = MediaShape(
+        **dict(zip(("audio_s", "image_width_px", "n_frames"), asked, strict=True))
+    ).item
     for key, words in AMOUNTS.items():
         n = (mine.get("batch") or mine.get("work") or {}).get(key)
         if isinstance(n, int | float):
-            return f" for {count(n)} {words}"
+            return f" for {count(n)} {words.format(item=item)}"
     rate = load.peak_requests_per_s
     return "" if rate is None else f" at {_rate(rate)} requests/s"
 
@@ -106,7 +111,12 @@ def _rate(per_s: float) -> str:
 
 _FORMAT = r"(?:[bt]?fp?\d+(?:-block)?|(?:nv|mx)fp\d|int\d|w\d+a\d+)"
 _WAY = r"(?:\d+P\d+D|(?:TP|PP|DP|EP|CP)\d+)"
-FLEET_TEXT = re.compile(rf"\b(\d[\d,]*) x ([a-z0-9][\w.-]*)((?: {_WAY})*)(?: ({_FORMAT})\b)?")
+FLEET_TEXT = re.compile(rf"\b(\d[\d,]*\+?) x ([A-Za-z0-9][\w.-]*)((?: {_WAY})*)(?: ({_FORMAT})\b)?")
+NODE_TEXT = re.compile(r"\b([a-z]\w*(?:-\w+)*) x(\d+)\b")
+OFFER_TEXT = re.compile(r"\b(on_demand|capacity_block|reserved|spot) ([a-z]+) (?=\S*\d)")
+FIGURE_TEXT = re.compile(
+    rf"(?<![-/.\w])(?:(?:{'|'.join(LATENCIES)})(?= (?:p\d+|mean)\b)|{_FORMAT}(?![-\w]))"
+)
 CANDIDATE_TEXT = re.compile(
     rf"\b([a-z0-9][\w.-]*)((?: (?:\d+p\d+d|(?:tp|pp|dp|ep)\d+))+) ({_FORMAT})\b"
     r"((?: over [\d.]+ Gbit/s)?)"
@@ -115,13 +125,20 @@ CANDIDATE_TEXT = re.compile(
 
 
 def with_names(text: str) -> str:
-    """Fleets and candidates by their ids, as people name them: 6 x h100-sxm is 6 × H100 SXM."""
+    """Fleets, nodes, offers and SLOs as people name them: 6 x h100-sxm is 6 × H100 SXM."""
     named = FLEET_TEXT.sub(
         lambda found: _named(f"{found[1]} × ", found[2], found[3], found[4] or ""), text
     )
-    return CANDIDATE_TEXT.sub(
+    named = CANDIDATE_TEXT.sub(
         lambda found: _named("", found[1], found[2], found[3]) + found[4] + found[5], named
     )
+    named = NODE_TEXT.sub(
+        lambda found: f"nodes of {found[2]} × {accelerator_name(found[1])}", named
+    )
+    named = OFFER_TEXT.sub(
+        lambda found: f"{PURCHASES[found[1]]} at {cloud_name(found[2])}, ", named
+    )
+    return FIGURE_TEXT.sub(lambda found: found[0].upper(), named.replace(", TP1, ", ", "))
 
 
 def _named(before: str, accelerator: str, layout: str, precision: str) -> str:
@@ -298,8 +315,13 @@ def seller(line: PurchaseLine) -> str:
 
 
 def provider(line: PurchaseLine) -> str:
-    """The cloud's name as people write it; empty where the price is the user's own."""
-    return line.cloud.upper() if len(line.cloud) <= 3 else line.cloud.capitalize()
+    """The cloud's name; empty where the price is the user's own."""
+    return cloud_name(line.cloud)
+
+
+def cloud_name(cloud: str) -> str:
+    """A cloud as people write it: AWS, Runpod."""
+    return cloud.upper() if len(cloud) <= 3 else cloud.capitalize()
 
 
 def slo_name(what: str) -> str:

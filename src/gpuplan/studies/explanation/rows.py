@@ -26,10 +26,8 @@ from gpuplan.studies.sizing.task import SizingTask
 from gpuplan.units import HOUR, HOURS_PER_MONTH
 
 UNMEASURED = "estimated: no measurement covers this stack"
-SPLIT = (
-    "prefill/decode disaggregation: no measured fleet checks it yet; set policy.disaggregation to "
-    "allowed to let it be chosen"
-)
+SPLIT = "prefill/decode disaggregation: no measured fleet checks it yet"
+ALLOW = "set policy.disaggregation to allowed to let it be chosen"
 LIMITED = "the limits of the scenario, or what can be had, do not allow it"
 CENT = 0.01  # USD a month: what costs no more costs the same
 Key = tuple[str, str, bool]  # accelerator, precision, whether prefill and decode are apart
@@ -223,7 +221,7 @@ class _Rows:
     def _notes(self, sized: Sized) -> Iterator[str]:
         candidate, level = sized.candidate, self.inputs.around.options.min_probability_frac
         if candidate.layout.is_disaggregated:
-            yield SPLIT
+            yield from (SPLIT,) if _key(candidate) in self.eligible else (SPLIT, ALLOW)
         if candidate.is_quantized_below:
             yield "narrower than published: check the quality on your own task"
         if self._tier(candidate) == "estimated":

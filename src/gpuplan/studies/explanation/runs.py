@@ -148,7 +148,7 @@ def run_alternatives(runs: ComparedRuns) -> Iterator[Alternative]:
             fleet=_fleet(run),
             usd_per_month=runs.usd_per_month(run),
             extra_usd_per_month=runs.usd_per_month(run) - runs.usd_per_month(runs.chosen),
-            power_w=run.job.power_w.value if run.job.power_w else 0.0,
+            power_w=run.power_w or 0.0,
             remark=f"${run.usd:,.0f} for the run of {_length(run)}",
         )
 
@@ -197,7 +197,7 @@ def _row(run: PricedRun, deadline_s: float | None, *, is_chosen: bool) -> Compar
         is_chosen=is_chosen,
         evidence=RowEvidence(
             is_eligible=True,
-            power_w=job.power_w.value if job.power_w else None,
+            power_w=run.power_w,
             tier=job.wall_s.tier,
             price_source=f"{run.usd_per_accelerator_h:.2f} USD per accelerator-hour",
             run=RunFigures(

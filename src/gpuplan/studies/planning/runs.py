@@ -236,6 +236,7 @@ class PricedRun(NamedTuple):
     usd: float
     once_usd: float
     usd_per_accelerator_h: float
+    power_w: float | None = None  # most that its nodes draw at the wall; None: unknown
 
 
 class ComparedRuns(NamedTuple):
@@ -306,4 +307,5 @@ def _run(choice: Choice, option: FleetOption, job: SizedJob) -> PricedRun:
         usd=nodes * price * job.wall_s.value / HOUR + option.once_usd,
         once_usd=option.once_usd,
         usd_per_accelerator_h=price / pool.n_accelerators_per_node,
+        power_w=nodes * pool.max_w or None,
     )

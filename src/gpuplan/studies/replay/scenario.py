@@ -144,7 +144,7 @@ def _batch(work: Batch, duration_s: float | None, seed: int) -> LoadSource:
     shape: RequestShape = work.request
     requests = requests_for(arrivals, shape, duration_s=seconds, seed=seed)
     spread = assume(
-        "documents",
+        shape.media.item,
         f"{rate:g} a second",
         "spread evenly over their deadline",
         "simulate a trace to say when they come",

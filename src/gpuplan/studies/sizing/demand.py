@@ -172,14 +172,14 @@ def _hour_assumptions(work: Serving) -> tuple[Assumption, ...]:
 
 
 def _batch(workload: Workload, work: Batch, periods: Periods) -> DemandProfile:
+    item = work.request.media.item
     if work.docs_per_s is not None:
         rate = work.docs_per_s
-        line = f"{rate:.4g} documents/s, each within {work.deadline_s / HOUR:.3g} h"
+        line = f"{rate:.4g} {item}/s, each within {work.deadline_s / HOUR:.3g} h"
     else:
         rate = (work.n_docs or 0.0) / work.deadline_s
         line = (
-            f"{work.n_docs:.4g} documents within {work.deadline_s / HOUR:.3g} h "
-            f"= {rate:.4g} documents/s"
+            f"{work.n_docs:.4g} {item} within {work.deadline_s / HOUR:.3g} h = {rate:.4g} {item}/s"
         )
     return DemandProfile(
         workload=workload.name,

@@ -538,6 +538,7 @@ SENTENCES = [
     ),
     ("classification of 10M emails per day", {W + "batch.docs_per_day": 1e7}),
     ("Wan 2.1, 100 clips/day, 832x480, 81 frames", {W + "request.frames": 81}),
+    ("500 video clips per day with Wan2.1 14B", {W + "batch.docs_per_day": 500}),
     ("bert base, 1000 texts/s, 128 tokens each", {W + "demand.requests_per_s": 1000}),
 ]
 

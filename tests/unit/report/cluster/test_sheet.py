@@ -46,7 +46,7 @@ def titles(sheet):
 
 def test_the_first_line_is_the_answer(run):
     head = cluster_sheet(run).head
-    assert head.startswith("3 jobs on 8 GPUs (fifo, easy): half start within 0 s, 90 % within")
+    assert head.startswith("3 jobs on 8 GPUs (fifo, easy): half start at once, 90 % within")
     assert head.endswith("out of target: b.")
 
 

@@ -14,11 +14,12 @@ from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.formats import percent, usd
 from gpuplan.report.page import render, sheet_html
-from gpuplan.report.page.charts import line_chart, tornado_chart
+from gpuplan.report.page.charts import WIDTH, Bar, bars_chart, line_chart, tornado_chart
 from gpuplan.report.page.plan import plan_page
 from gpuplan.report.plan.answer import plan_sheet
 from gpuplan.report.plan.headline import headline
 
+BARS = [Bar("a" * 28, 157_680.0, " · 84 % sure", False), Bar("b", 9.0, "", True)]
 HOSTILE = "<img src=x onerror=alert(1)>\"'&"
 VOID = {"meta", "img", "br", "rect", "line", "polyline", "input", "circle"}
 
@@ -53,6 +54,14 @@ def parsed(page):
     found.feed(page)
     found.close()
     return found
+
+
+def test_amounts_of_bars_end_within_the_drawing():
+    """On a phone letters are large beside the drawing: what is right-aligned is never cut."""
+    drawn = bars_chart(BARS, "Cost")
+    amount = re.search(r"<text([^>]*)>\$157,680", drawn)[1]
+    assert f'x="{WIDTH:g}"' in amount
+    assert 'text-anchor="end"' in amount
 
 
 def curve(name="a", y=(1.0, 2.0)):

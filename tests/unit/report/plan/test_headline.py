@@ -28,6 +28,13 @@ from gpuplan.report.plan.headline import (
         ("1 x l4 + 3 x l40s", "1 × L4 + 3 × L40S"),
         ("1,404 x tpu-v5p as 3 x TP2", "1,404 × TPU v5p as 3 x TP2"),
         ("what you already have", "what you already have"),
+        ("2528+ x rtx-2000-ada", "2528+ × RTX 2000 Ada"),
+        ("chat: tpot p95 binds; ttft is fine", "chat: TPOT p95 binds; ttft is fine"),
+        ("9 x b200-sxm (9 replicas, TP1, bf16)", "9 × B200 SXM (9 replicas, BF16)"),
+        ("in bf16, of qwen3-fp8", "in BF16, of qwen3-fp8"),
+        ("on_demand runpod 8x_H100", "on demand at Runpod, 8x_H100"),
+        ("existing h100-sxm x8", "existing nodes of 8 × H100 SXM"),
+        ("spot nodes are reclaimed", "spot nodes are reclaimed"),
     ],
 )
 def test_fleets_of_a_table_are_named_alike(ids, names):
@@ -65,6 +72,26 @@ def test_a_plan_with_its_layout_reopens(tmp_path):
     assert read_plan(path).plan.pools == (laid_out,)
     [written] = plan_document(answer(plan=plan))["plan"]["pools"]
     assert (written["tp"], written["dp"], written["n_servers_per_replica"]) == (1, 8, 2)
+
+
+@pytest.mark.parametrize(
+    ("request_", "amount"),
+    [
+        ({"audio_s": 30}, "20 audio segments"),
+        ({"image_width_px": 1024}, "20 images"),
+        ({"image_width_px": 832, "frames": 81}, "20 video clips"),
+        ({"input_tokens": 300}, "20 documents"),
+    ],
+)
+def test_a_batch_is_counted_in_what_it_holds(request_, amount):
+    given = answer()
+    load = replace(given.load[0], kind="batch_inference")
+    work = {"name": load.workload, "request": request_, "batch": {"docs": 20}}
+    made = replace(given.provenance, scenario={"workloads": [work]})
+    assert f" for {amount} on " in headline(replace(given, load=(load,), provenance=made))
+    daily = made.scenario["workloads"][0] | {"batch": {"docs_per_day": 20}}
+    made = replace(made, scenario={"workloads": [daily]})
+    assert f" for {amount}/day on " in headline(replace(given, load=(load,), provenance=made))
 
 
 def bought(**changed):

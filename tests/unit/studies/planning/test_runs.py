@@ -61,7 +61,8 @@ def test_the_line_says_days_or_hours():
 def table(*, once=0.0):
     [sizing] = as_fleets([runs(SLOW, FAST)])
     pools = tuple(
-        NodePool(name=f"{kind} x8", accelerator=kind, n_accelerators_per_node=8) for kind in "ab"
+        NodePool(name=f"{kind} x8", accelerator=kind, n_accelerators_per_node=8, max_w=w)
+        for kind, w in (("a", 10e3), ("b", 0.0))
     )
     terms = tuple(
         NodeTerms(name=f"{kind} {usd}", pool=f"{kind} x8", purchase="on_demand", usd_per_node_h=usd)
@@ -97,6 +98,8 @@ def test_runs_are_compared_at_their_least_price():
     assert (other.job, other.usd) == (FAST, pytest.approx(960.0))
     assert other.usd_per_accelerator_h == pytest.approx(2.5)
     assert found.chosen.usd == pytest.approx(choice.usd)
+    # Of the nodes, as of every other plan; nothing is published of the other's.
+    assert (found.chosen.power_w, other.power_w) == (10e3, None)
     assert choice.span_s == 3 * DAY
     assert found.usd_per_month(found.chosen) == pytest.approx(720.0)  # all in one month
 
