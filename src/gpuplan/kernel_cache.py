@@ -18,7 +18,14 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 DIGEST_BYTES = 32
 FORMAT = "2"
 # What of the compiler's own cache is used here; where a version lacks it, nothing is kept.
-NEEDED = ("_source_stamp", "_load_index", "_load_data", "_save_data", "_open_for_write", "_dump")
+NEEDED: tuple[str, ...] = (
+    "_source_stamp",
+    "_load_index",
+    "_load_data",
+    "_save_data",
+    "_open_for_write",
+    "_dump",
+)
 NEEDED += ("_version", "_index_path", "_data_name_pattern", "load", "save")
 FIX = "set NUMBA_CACHE_DIR to a folder that can be written, to compile only once"
 

@@ -39,11 +39,7 @@ def forecast(series: DemandSeries, horizon_s: float) -> DemandForecast:
         what = f"{len(values)} steps of past for {horizon} ahead"
         fix = "give at least two steps, and ask for a week at most"
         raise one(InputError, "forecast", series.name, what, fix)
-    if len(values) * horizon > MOST_CELLS:
-        what = f"{len(values):,} steps of past for {horizon:,} ahead are more than memory holds"
-        coarse = series.step_s * (len(values) * horizon / MOST_CELLS) ** 0.5
-        fix = f"take longer steps (--step-s {coarse:.0f}), or a shorter horizon"
-        raise one(InputError, "forecast", series.name, what, fix)
+    _refuse_past_memory(series, horizon)
     at_s = series.begin_s + series.step_s * (len(values) + np.arange(horizon))
     if len(values) < LEAST_DAYS * season.day:
         return _too_short(series, values, season=season, at_s=floats(at_s))
@@ -64,6 +60,15 @@ def forecast(series: DemandSeries, horizon_s: float) -> DemandForecast:
         range_held_frac=held,
         warnings=_warnings(values, best),
     )
+
+
+def _refuse_past_memory(series: DemandSeries, horizon: int) -> None:
+    n = len(series.level)
+    if n * horizon > MOST_CELLS:
+        what = f"{n:,} steps of past for {horizon:,} ahead are more than memory holds"
+        coarse = series.step_s * (n * horizon / MOST_CELLS) ** 0.5
+        fix = f"take longer steps (--step-s {coarse:.0f}), or a shorter horizon"
+        raise one(InputError, "forecast", series.name, what, fix)
 
 
 def season_of(step_s: float) -> Season:

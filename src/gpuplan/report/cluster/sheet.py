@@ -22,7 +22,15 @@ from gpuplan.report.formats import span as long_span
 from gpuplan.report.table import pairs, table
 from gpuplan.units import HOUR, MINUTE
 
-WAITS = ("name", "n_jobs", "n_never", "wait_mean_s", "wait_p50_s", "wait_p90_s", "wait_p99_s")
+WAITS: tuple[str, ...] = (
+    "name",
+    "n_jobs",
+    "n_never",
+    "wait_mean_s",
+    "wait_p50_s",
+    "wait_p90_s",
+    "wait_p99_s",
+)
 WAITS += ("slowdown_p50_ratio", "slowdown_p90_ratio", "target_p90_s")
 LAYERS = {
     "jobs": "batch_frac",

@@ -20,7 +20,15 @@ from gpuplan.report.table import table
 from gpuplan.units import KW, MS
 
 N_SHOWN = 20
-PARTS = ("name", "comparison", "pareto", "risk", "explanation", "uncertainty", "alternatives")
+PARTS: tuple[str, ...] = (
+    "name",
+    "comparison",
+    "pareto",
+    "risk",
+    "explanation",
+    "uncertainty",
+    "alternatives",
+)
 PARTS += ("rejected", "assumptions", "proof", "trade", "calendar", "quality")
 N_ROWS = 5  # on the first screen
 N_SHOWN_BESIDE = 2  # of them, that could not be chosen

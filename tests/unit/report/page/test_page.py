@@ -60,7 +60,7 @@ def test_amounts_of_bars_end_within_the_drawing():
     """On a phone letters are large beside the drawing: what is right-aligned is never cut."""
     drawn = bars_chart(BARS, "Cost")
     amount = re.search(r"<text([^>]*)>\$157,680", drawn)[1]
-    assert f'x="{WIDTH:g}"' in amount
+    assert f'x="{float(WIDTH)}"' in amount
     assert 'text-anchor="end"' in amount
 
 

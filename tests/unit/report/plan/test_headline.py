@@ -26,7 +26,7 @@ from gpuplan.report.plan.headline import (
         ("60 users x 3 requests", "60 users x 3 requests"),
         ("6 x h100-sxm", "6 × H100 SXM"),
         ("1 x l4 + 3 x l40s", "1 × L4 + 3 × L40S"),
-        ("1,404 x tpu-v5p as 3 x TP2", "1,404 × TPU v5p as 3 x TP2"),
+        ("1,404 x tpu-v5p as 3 x TP2", "1,404 × TPU v5p as 3 × TP2"),
         ("what you already have", "what you already have"),
         ("2528+ x rtx-2000-ada", "2528+ × RTX 2000 Ada"),
         ("chat: tpot p95 binds; ttft is fine", "chat: TPOT p95 binds; ttft is fine"),
