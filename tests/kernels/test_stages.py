@@ -115,3 +115,38 @@ def test_batches_taken_at_once_are_those_of_stepping(seed: int):
     for name in ("busy_frac", "cache_frac", "compute_frac", "bandwidth_frac"):
         assert np.array_equal(getattr(jump.use, name), getattr(step.use, name)), name
     assert jump.totals == step.totals
+
+
+@pytest.mark.parametrize("method", ["jump", "step"])
+@pytest.mark.parametrize(("n_stages", "n_engines"), [(2, 1), (2, 2), (7, 1)])
+def test_prompts_that_preempt_one_another_for_ever_are_an_error(
+    method: str, n_stages: int, n_engines: int
+):
+    """Admitted by their first chunks alone, prompts take each other's blocks; none is read."""
+    of = staged(n_stages, n_blocks=6, long_prefill_tokens=4, scheduling="priority")
+    admission = replace(of.limits.admission, reserves_prompt=False)
+    of = replace(of, limits=replace(of.limits, admission=admission), n_engines=n_engines)
+    requests = requests_of([0.0] * 4, [64] * 4, [2] * 4)
+    with pytest.raises(InputError, match=r"[24] requests preempt one another for ever"):
+        simulate_serving(requests, of, method=method)
+    ample = replace(of, limits=replace(of.limits, n_blocks=60))
+    assert simulate_serving(requests, ample, method=method).times.is_finished.all()
+
+
+@pytest.mark.parametrize("seed", [50, 95])
+def test_drawn_stages_without_reservation_end_or_are_an_error(seed: int):
+    """Of 150 drawn ones, the two that used to run for ever; jumping and stepping say the same."""
+    draw = np.random.default_rng(seed)
+    requests = stream_of(draw, int(draw.integers(5, 120)))
+    longer = int(draw.integers(1, 12))
+    requests = replace(
+        requests,
+        output_tokens=ints(longer * requests.output_tokens),
+        priority=ints(draw.integers(0, 3, len(requests))),
+    )
+    fleet = drawn_fleet(draw, requests)
+    admission = replace(fleet.limits.admission, reserves_prompt=False)
+    limits = replace(fleet.limits, scheduling="priority", admission=admission)
+    for method in ("jump", "step"):
+        with pytest.raises(InputError, match="preempt one another for ever"):
+            simulate_serving(requests, replace(fleet, limits=limits), method=method)

@@ -111,6 +111,7 @@ def engine_state(requests: Requests, fleet: Fleet, bin_s: float) -> st.Engines:
         tokens_s=tables.tokens_s[None],
         rows_s=tables.rows_s[None],
         mix=tables.mix[None],
+        home=np.zeros((n, st.N_HOME), dtype=np.int64),
     )
 
 

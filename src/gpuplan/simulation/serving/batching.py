@@ -155,4 +155,5 @@ def _bare_state(requests: Requests, n_engines: int, bin_s: float) -> st.Engines:
         tokens_s=np.zeros((1, 1, 4)),
         rows_s=np.zeros((1, 1, 2)),
         mix=np.zeros((1, N_MIX)),
+        home=np.zeros((n_engines, st.N_HOME), dtype=np.int64),
     )

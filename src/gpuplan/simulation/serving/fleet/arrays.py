@@ -84,7 +84,7 @@ def engines_of(jobs: Jobs, fleet: ElasticFleet, *, bin_s: float, method: str) ->
     merged["request"] = each[0].request
     merged["pool"] = np.repeat(np.arange(len(each)), n_of_pool).astype(np.int64)
     kept = np.concatenate([np.arange(max(1, n)) < n for n in n_of_pool])
-    for name in ("scalar", "ring", "word", "bins", "flight_s"):
+    for name in ("scalar", "ring", "word", "bins", "flight_s", "home"):
         merged[name] = merged[name] if kept.all() else np.ascontiguousarray(merged[name][kept])
     slot = merged["slot"][kept]
     merged["slot"] = in_lines(*slot.shape)

@@ -7,11 +7,11 @@ of them. Bins are those of a float's exponent and the first ten bits of its mant
 import math
 
 from gpuplan.simulation.serving.kernels.engine import state as st
-from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
+from gpuplan.simulation.serving.kernels.engine.kinds import lodge_all, one_engine
 from gpuplan.simulation.serving.kernels.engine.loop import advance
 from gpuplan.simulation.serving.kernels.engine.runs import EVENT, LOAD, route
 from gpuplan.simulation.serving.kernels.engine.state import Engine, Engines, Ints
-from gpuplan.simulation.serving.kernels.jit.compiled import held, kernel, part
+from gpuplan.simulation.serving.kernels.jit.compiled import kernel, lodged, part
 
 N_SUB = 1024
 LOWEST_EXPONENT = -30
@@ -52,6 +52,7 @@ def observe(
     engines: Engines, accepted: Ints, pairs: Ints, policy: int, seen: Ints, counts: Ints
 ) -> None:
     """Requests in order of arrival; gaps counted by their length. Engines must not jump."""
+    lodge_all(engines)
     event, load = seen[EVENT], seen[LOAD]
     n_engines, n = event.shape[0], accepted.shape[0]
     for turn in range(n + 1):
@@ -59,7 +60,8 @@ def observe(
         now = engines.request[i, st.ARRIVE] if turn < n else st.FOREVER
         for r in range(n_engines):
             if event[r] <= now:
-                event[r] = _observed(held(one_engine(engines, r)), now, counts)
+                e = lodged(one_engine(engines, r), engines.home[r])
+                event[r] = _observed(e, now, counts)
                 load[r] = engines.scalar[r, st.OUTSTANDING]
         if turn == n:
             return

@@ -15,7 +15,7 @@ from gpuplan.simulation.serving.kernels.engine.positions import (
     position_after,
 )
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
-from gpuplan.simulation.serving.kernels.jit.compiled import part
+from gpuplan.simulation.serving.kernels.jit.compiled import far, part, rare
 
 
 @part
@@ -43,6 +43,11 @@ def age(e: AnyEngine, v: int) -> int:
 @policy(otherwise=_counted)
 def n_held(e: AnyEngine, v: int) -> int:
     """Blocks of a decode before the step to come."""
+    return _n_held(far(e), v) if n_drafts(e) > 0 else _counted(e, v)
+
+
+@rare
+def _n_held(e: AnyEngine, v: int) -> int:
     n_tokens, gained = e.slot[v, st.OFFSET] + e.scalar[st.STEP], age(e, v)
     pad = e.extra[e.slot[v, st.ID], st.PAD]
     if gained == 0:
@@ -55,6 +60,11 @@ def n_held(e: AnyEngine, v: int) -> int:
 @policy(otherwise=_counted_next)
 def n_held_next(e: AnyEngine, v: int) -> int:
     """Blocks of a decode with its share of the step to come."""
+    return _n_held_next(far(e), v) if n_drafts(e) > 0 else _counted_next(e, v)
+
+
+@rare
+def _n_held_next(e: AnyEngine, v: int) -> int:
     if age(e, v) == 0:
         n_ahead = n_drafts(e) + lag(e) * e.extra[e.slot[v, st.ID], st.PAD]
         return n_blocks(e.limit, e.slot[v, st.OFFSET] + e.scalar[st.STEP] + n_ahead)
@@ -69,8 +79,13 @@ def _owe_nothing(_: AnyEngine, __: int, ___: int) -> None:
 def owe(e: AnyEngine, v: int, sign: int) -> None:
     """The decode is counted from now on, or no longer, with what it holds less than counted."""
     if n_drafts(e) > 0 and not e.scalar[st.IS_WALKING]:
-        e.scalar[st.DEBT] += sign * (_counted(e, v) - n_held(e, v))
-        e.scalar[st.NEXT_DEBT] += sign * owed_next(e, v)
+        _owe(far(e), v, sign)
+
+
+@rare
+def _owe(e: AnyEngine, v: int, sign: int) -> None:
+    e.scalar[st.DEBT] += sign * (_counted(e, v) - n_held(e, v))
+    e.scalar[st.NEXT_DEBT] += sign * owed_next(e, v)
 
 
 @part

@@ -15,7 +15,7 @@ from gpuplan.simulation.serving.kernels.engine.jump import (
     fitting,
     on_line,
 )
-from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
+from gpuplan.simulation.serving.kernels.engine.kinds import lodge_all, one_engine
 from gpuplan.simulation.serving.kernels.engine.leaving import wake
 from gpuplan.simulation.serving.kernels.engine.lists import learn, next_finish
 from gpuplan.simulation.serving.kernels.engine.loop import (
@@ -33,7 +33,7 @@ from gpuplan.simulation.serving.kernels.engine.queue import see_arrivals
 from gpuplan.simulation.serving.kernels.engine.runs import EVENT, LOAD, route
 from gpuplan.simulation.serving.kernels.engine.schedule import begin
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine, Engines, Ints
-from gpuplan.simulation.serving.kernels.jit.compiled import held, kernel, part
+from gpuplan.simulation.serving.kernels.jit.compiled import kernel, lodged, part
 
 
 @part
@@ -41,7 +41,7 @@ def begin_all(engines: Engines, first: int, n: int, shared: Ints) -> None:
     """Each engine schedules its step; all of them end when the longest one does."""
     longest, n_tokens = st.ZERO, st.ZERO
     for r in range(first, first + n):
-        begin(held(one_engine(engines, r)))
+        begin(lodged(one_engine(engines, r), engines.home[r]))
         s = engines.scalar[r]
         lasts = ((s[st.FLIGHT_END] - s[st.NOW]) << st.FRAC_BITS) + s[st.FLIGHT_FRAC] - s[st.FRAC]
         longest = max(longest, lasts)
@@ -62,8 +62,9 @@ def is_idle(engines: Engines, first: int, n: int) -> bool:
     earliest = st.FOREVER
     for r in range(first, first + n):
         s = engines.scalar[r]
-        see_arrivals(held(one_engine(engines, r)))
-        wake(held(one_engine(engines, r)))
+        e = lodged(one_engine(engines, r), engines.home[r])
+        see_arrivals(e)
+        wake(e)
         if s[st.N_RUNNING] > 0 or s[st.READY] >= 0:
             return False
         head = s[st.WAIT_HEAD]
@@ -76,7 +77,7 @@ def is_idle(engines: Engines, first: int, n: int) -> bool:
             s = engines.scalar[r]
             s[st.NOW], s[st.FRAC] = earliest, 0
             s[st.KNOWN] = earliest
-            see_arrivals(held(one_engine(engines, r)))
+            see_arrivals(lodged(one_engine(engines, r), engines.home[r]))
     return False
 
 
@@ -89,7 +90,7 @@ def _plan_all(engines: Engines, first: int, n: int) -> tuple[int, int]:
     """
     most, heard, now = st.ZERO, st.FOREVER, engines.scalar[first, st.NOW]
     for r in range(first, first + n):
-        e, s = held(one_engine(engines, r)), engines.scalar[r]
+        e, s = lodged(one_engine(engines, r), engines.home[r]), engines.scalar[r]
         if not e.limit[st.IS_JUMPING] or e.limit[st.CHECKED] != 1 or not has_no_prompt(e):
             return st.ZERO, heard
         if s[st.N_LEAVING] > 0:
@@ -205,7 +206,7 @@ def jump_all(engines: Engines, first: int, n: int, until: int, last: int, shared
     if end[0] > until:
         return int(end[0])
     for r in range(first, first + n):
-        e, s = held(one_engine(engines, r)), engines.scalar[r]
+        e, s = lodged(one_engine(engines, r), engines.home[r]), engines.scalar[r]
         if s[st.N_DECODES] == 0:
             _sit_out(e, end, begun)
         else:
@@ -232,7 +233,7 @@ def _advance_all(engines: Engines, first: int, n: int, until: int, shared: Ints)
             if s[st.FLIGHT_END] > until:
                 return int(s[st.FLIGHT_END])
             for r in range(first, first + n):
-                complete(held(one_engine(engines, r)))
+                complete(lodged(one_engine(engines, r), engines.home[r]))
         if is_idle(engines, first, n):
             return st.FOREVER
         if s[st.NOW] >= until:
@@ -262,6 +263,7 @@ def run_lockstep(
     `group` is the engines of one group and the router's policy; `shared` is what a group does
     together, in ticks by the tokens of all its engines.
     """
+    lodge_all(engines)
     event, load, n = seen[EVENT], seen[LOAD], accepted.shape[0]
     size, policy = group[0], group[1]
     for turn in range(n + 1):

@@ -7,7 +7,7 @@ first, by one step or by steps that nothing interrupts, so that nobody asks in a
 from typing import NamedTuple
 
 from gpuplan.simulation.serving.kernels.engine import state as st
-from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
+from gpuplan.simulation.serving.kernels.engine.kinds import lodge_all, one_engine
 from gpuplan.simulation.serving.kernels.engine.lockstep import (
     begin_all,
     earliest,
@@ -17,7 +17,7 @@ from gpuplan.simulation.serving.kernels.engine.lockstep import (
 from gpuplan.simulation.serving.kernels.engine.loop import TAKEN, complete
 from gpuplan.simulation.serving.kernels.engine.runs import EVENT, LOAD, route
 from gpuplan.simulation.serving.kernels.engine.state import Engines, Ints
-from gpuplan.simulation.serving.kernels.jit.compiled import held, kernel, part
+from gpuplan.simulation.serving.kernels.jit.compiled import kernel, lodged, part
 
 
 class UserTurns(NamedTuple):
@@ -36,7 +36,7 @@ def _one_move(engines: Engines, first: int, n: int, until: int, shared: Ints) ->
     if s[st.IN_FLIGHT]:
         if s[st.FLIGHT_END] <= until:
             for r in range(first, first + n):
-                complete(held(one_engine(engines, r)))
+                complete(lodged(one_engine(engines, r), engines.home[r]))
             return int(s[st.NOW])
         return int(s[st.FLIGHT_END])
     if is_idle(engines, first, n):
@@ -96,6 +96,7 @@ def run_lockstep_loop(
     engines: Engines, users: UserTurns, pairs: Ints, seen: Ints, group: Ints, shared: Ints
 ) -> None:
     """As `run_lockstep`, where responses decide when requests come."""
+    lodge_all(engines)
     event, load, turn = seen[EVENT], seen[LOAD], st.ZERO
     size, policy = group[0], group[1]
     event[:] = st.FOREVER

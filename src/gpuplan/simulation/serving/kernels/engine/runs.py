@@ -1,10 +1,11 @@
 """Several equal engines behind a router: requests in order of arrival in, times of each out."""
 
-from gpuplan.simulation.serving.kernels.drive import advance, one_engine
+from gpuplan.simulation.serving.kernels.drive import advance
 from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.kinds import lodge_all, one_engine
 from gpuplan.simulation.serving.kernels.engine.lists import append_waiting
 from gpuplan.simulation.serving.kernels.engine.state import Engines, Ints
-from gpuplan.simulation.serving.kernels.jit.compiled import held, kernel, part
+from gpuplan.simulation.serving.kernels.jit.compiled import kernel, lodged, part
 
 ROUND_ROBIN, LEAST_OUTSTANDING, POWER_OF_TWO = range(3)
 EVENT, LOAD = range(2)
@@ -16,12 +17,14 @@ def run_apart(engines: Engines, accepted: Ints, n_before: int) -> None:
 
     Engines then never meet: each runs on to the instant that its limits name.
     """
+    lodge_all(engines)
     n_engines = engines.scalar.shape[0]
     for turn in range(accepted.shape[0]):
         r = (n_before + turn) % n_engines
         append_waiting(engines.scalar[r], engines.request, accepted[turn])
     for r in range(n_engines):
-        advance(held(one_engine(engines, r)), engines.limit[engines.pool[r], st.LAST_INSTANT])
+        e = lodged(one_engine(engines, r), engines.home[r])
+        advance(e, e.limit[st.LAST_INSTANT])
 
 
 @part
@@ -64,6 +67,7 @@ def run_routed(engines: Engines, accepted: Ints, pairs: Ints, policy: int, seen:
     What ends at the instant of an arrival has left before the router looks. `seen` is what the
     router knows: when each engine next has something to report, and how many requests it has.
     """
+    lodge_all(engines)
     event, load, n = seen[EVENT], seen[LOAD], accepted.shape[0]
     for turn in range(n + 1):
         is_over = turn == n
@@ -71,7 +75,8 @@ def run_routed(engines: Engines, accepted: Ints, pairs: Ints, policy: int, seen:
         now = engines.limit[0, st.LAST_INSTANT] if is_over else engines.request[i, st.ARRIVE]
         for r in range(event.shape[0]):
             if event[r] <= now or is_over:
-                event[r] = advance(held(one_engine(engines, r)), now)
+                e = lodged(one_engine(engines, r), engines.home[r])
+                event[r] = advance(e, now)
                 load[r] = engines.scalar[r, st.OUTSTANDING]
         if is_over:
             return

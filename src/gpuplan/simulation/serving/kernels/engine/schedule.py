@@ -50,7 +50,7 @@ from gpuplan.simulation.serving.kernels.engine.queue import (
     victim,
 )
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
-from gpuplan.simulation.serving.kernels.jit.compiled import apart, part, rare
+from gpuplan.simulation.serving.kernels.jit.compiled import far, part, rare
 from gpuplan.simulation.serving.kernels.prefix.cache import (
     count_hit,
     enter,
@@ -249,7 +249,7 @@ def _go_on(e: AnyEngine) -> int:
             _prefill(e, v, (done, chunk, n_tokens), needed + more)
             pay(e)
             return int(budget - chunk)
-    return _walk(apart(e))
+    return _walk(far(e))
 
 
 @part

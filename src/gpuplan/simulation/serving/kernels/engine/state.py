@@ -80,7 +80,8 @@ CHAIN_TOP, CHAIN_SPARE, DEBT, NEXT_DEBT = range(62, 66)
 # Of stages: preempted requests with a token on the way; no further batch can begin. N_ADAPTERS: of
 # the step being drawn up, as is what runs: HAD_PROMPT, a prompt that is half computed, and
 # HAD_ROWS, anything. N_STALLED: steps that preempted since a prompt was read to its end, while
-# nothing was decoded; past MOST_STALLED requests preempt one another for ever.
+# nothing was decoded; of stages, batches that preempted or were empty since a token came. Past
+# MOST_STALLED requests preempt one another for ever.
 N_LATE, IS_FULL, N_ADAPTERS, HAD_PROMPT, HAD_ROWS, N_STALLED = range(66, 72)
 MOST_STALLED = 20_000
 PHASES = 72  # and as many more as a block has tokens
@@ -121,6 +122,7 @@ N_CHAIN = 3
 # Rows of what drawn acceptances gain: tokens after so many steps, and their sum before a step.
 POSITIONS, SUMS = range(2)
 N_DRAWN = 1 << 16  # steps, after which the draws repeat
+N_HOME = 320  # integers that the tuple of an engine of any kind fits into
 
 
 class Engines(NamedTuple):
@@ -140,6 +142,7 @@ class Engines(NamedTuple):
     tokens_s: Floats  # (pools, tokens, 4): device, arithmetic, memory, link
     rows_s: Floats  # (pools, sequences, 2): device, arithmetic
     mix: Floats  # (pools, N_MIX): attention and host
+    home: Ints  # (engines, N_HOME): where the tuple of an engine is written down
 
 
 class Engine(NamedTuple):
@@ -177,6 +180,7 @@ class FeaturedEngines(NamedTuple):
     tokens_s: Floats
     rows_s: Floats
     mix: Floats
+    home: Ints
     extra: Ints  # (requests, N_EXTRA)
     path_first: Ints  # (requests + 1): where the path of a request begins
     path: Ints  # (elements, 2)

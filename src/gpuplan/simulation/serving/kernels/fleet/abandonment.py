@@ -1,13 +1,14 @@
 """Abandonment: clients time out, and their requests leave the replica without a response."""
 
-from gpuplan.simulation.serving.kernels.drive import abort, one_engine
+from gpuplan.simulation.serving.kernels.drive import abort
 from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
 from gpuplan.simulation.serving.kernels.engine.removal import at_boundary, forget_work
 from gpuplan.simulation.serving.kernels.engine.state import Engines
 from gpuplan.simulation.serving.kernels.fleet import state as el
 from gpuplan.simulation.serving.kernels.fleet.clients import gave_up, retry
 from gpuplan.simulation.serving.kernels.fleet.state import Elastic, look_at, show_load
-from gpuplan.simulation.serving.kernels.jit.compiled import held, part, rare
+from gpuplan.simulation.serving.kernels.jit.compiled import lodged, part, rare
 
 
 @part
@@ -60,7 +61,7 @@ def _sweep_sent(engines: Engines, f: Elastic, r: int) -> None:
 @rare
 def remove_aborted(engines: Engines, f: Elastic, r: int) -> None:
     """Clients that have gone are noticed between two steps."""
-    e = held(one_engine(engines, r))
+    e = lodged(one_engine(engines, r), engines.home[r])
     if not at_boundary(e):
         return
     aborted, i, row = st.NONE, f.replica[r, el.SENT_HEAD], f.replica[r]

@@ -1,5 +1,6 @@
 """What happens to a fleet now and then, all of it behind one door."""
 
+from gpuplan.simulation.serving.kernels.engine.kinds import lodge_all
 from gpuplan.simulation.serving.kernels.engine.state import Engines
 from gpuplan.simulation.serving.kernels.fleet.autoscale import roll, tick
 from gpuplan.simulation.serving.kernels.fleet.lifecycle import (
@@ -20,6 +21,7 @@ BECOME_READY, COME_BACK, FAIL, TAKE_NOTICE, RUN_OUT, DRAINED, TICK, ROLL = range
 def change(engines: Engines, f: Elastic, what: int, which: int, lasts: int) -> None:
     """This happens now to a replica, or to a pool; how long matters to a failure alone."""
     engines, f = held(engines), held(f)
+    lodge_all(engines)
     if what == BECOME_READY:
         become_ready(engines, f, which)
     elif what == COME_BACK:

@@ -1,7 +1,8 @@
 """What becomes of replicas: they start, serve, drain, fail, are taken away, and come back."""
 
-from gpuplan.simulation.serving.kernels.drive import empty, one_engine, spend
+from gpuplan.simulation.serving.kernels.drive import empty, spend
 from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.kinds import one_engine
 from gpuplan.simulation.serving.kernels.engine.state import Engines
 from gpuplan.simulation.serving.kernels.fleet import state as el
 from gpuplan.simulation.serving.kernels.fleet.abandonment import fresh_start, time_out
@@ -15,7 +16,7 @@ from gpuplan.simulation.serving.kernels.fleet.state import (
     show_load,
     write_log,
 )
-from gpuplan.simulation.serving.kernels.jit.compiled import held, part, rare
+from gpuplan.simulation.serving.kernels.jit.compiled import lodged, part, rare
 
 FAR = float(1 << 61)  # later than any run
 
@@ -79,7 +80,7 @@ def start(engines: Engines, f: Elastic, r: int, lasts: int) -> None:
     row, now = f.replica[r], f.scalar[el.NOW]
     p = row[el.POOL]
     _clear_clocks(f, r)
-    empty(held(one_engine(engines, r)), now)
+    empty(lodged(one_engine(engines, r), engines.home[r]), now)
     look_at(f, r, el.NEVER)
     row[el.N_STARTS] += 1
     row[el.IS_MARKED] = 0
@@ -175,7 +176,7 @@ def _send_again(engines: Engines, f: Elastic, i: int) -> None:
 @rare
 def _take_back(engines: Engines, f: Elastic, r: int) -> int:
     """The engine dies with all it held; the first of the jobs that were sent to it."""
-    row, e = f.replica[r], held(one_engine(engines, r))
+    row, e = f.replica[r], lodged(one_engine(engines, r), engines.home[r])
     spend(e, f.scalar[el.NOW])
     f.pool[row[el.POOL], el.POOL_OUT] -= e.scalar[st.OUTSTANDING]
     empty(e, f.scalar[el.NOW])

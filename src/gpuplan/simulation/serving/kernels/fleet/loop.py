@@ -5,8 +5,9 @@ noticed, replicas that have drained leave, and what waits is sent; then replicas
 tick, clients time out, and jobs come, in this order. No step begins at an instant before all of it.
 """
 
-from gpuplan.simulation.serving.kernels.drive import advance, one_engine
+from gpuplan.simulation.serving.kernels.drive import advance
 from gpuplan.simulation.serving.kernels.engine import state as st
+from gpuplan.simulation.serving.kernels.engine.kinds import lodge_all, one_engine
 from gpuplan.simulation.serving.kernels.engine.state import Engines
 from gpuplan.simulation.serving.kernels.fleet import state as el
 from gpuplan.simulation.serving.kernels.fleet.abandonment import remove_aborted, time_out
@@ -32,7 +33,7 @@ from gpuplan.simulation.serving.kernels.fleet.state import (
     show_load,
 )
 from gpuplan.simulation.serving.kernels.fleet.trees import first_least
-from gpuplan.simulation.serving.kernels.jit.compiled import far, held, kernel, part, rare
+from gpuplan.simulation.serving.kernels.jit.compiled import far, held, kernel, lodged, part, rare
 
 OVER, CONTROL, DRAINED = range(3)
 
@@ -49,7 +50,7 @@ def _settle(engines: Engines, f: Elastic, until: int) -> None:
     while f.event[1] <= until:
         r = leaf_replica(f, first_least(f.event))
         before = engines.scalar[r, st.OUTSTANDING]
-        reported = advance(held(one_engine(engines, r)), until)
+        reported = advance(lodged(one_engine(engines, r), engines.home[r]), until)
         # A step that would begin now is seen only by looking later than now.
         look_at(f, r, reported if reported > until else until + 1)
         after = engines.scalar[r, st.OUTSTANDING]
@@ -202,6 +203,7 @@ def _happen(engines: Engines, f: Elastic) -> None:
 def run_elastic(engines: Engines, f: Elastic) -> int:
     """OVER when nothing is left to happen; else what the caller has to do before it goes on."""
     engines, f = held(engines), held(f)
+    lodge_all(engines)
     s = f.scalar
     while True:
         late, delayed, control = next_late(engines, f), next_delayed(f), next_control(f)

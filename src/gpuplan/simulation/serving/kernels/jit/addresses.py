@@ -1,10 +1,10 @@
 """A tuple of arrays by its address: a call hands on two numbers, not every array's header.
 
 What is inlined reads from a copy whose address never leaves the function: the compiler keeps it
-in registers. What is called, and not inlined, gets another one: the address of the original by
-`far`, or where calls are so rare that the original need not exist, of a fresh copy by `apart`.
-It makes a copy of its own by `near` where it reads again and again. In Python a held tuple is the
-tuple itself.
+in registers. What is called, and not inlined, gets the address of the original by `far`, and makes
+a copy of its own by `near` where it reads again and again. To write an original down costs as much
+as a short call does: where tuples of many things are held in turn, each has a row of memory, into
+which `lodge` writes it once, and is `lodged` there. In Python a held tuple is the tuple itself.
 """
 
 from typing import Any, TypeVar
@@ -22,6 +22,8 @@ from numba.extending import (
     type_callable,
 )
 
+from gpuplan.simulation.serving.kernels.engine.state import N_HOME
+
 Tuple = TypeVar("Tuple", bound=tuple[Any, ...])
 
 
@@ -38,13 +40,17 @@ def far(tuple_: Tuple) -> Tuple:
     return tuple_
 
 
-def apart(tuple_: Tuple) -> Tuple:
-    """A copy that the called may have."""
+def near(tuple_: Tuple) -> Tuple:
+    """A copy for who was called."""
     return tuple_
 
 
-def near(tuple_: Tuple) -> Tuple:
-    """A copy for who was called."""
+def lodge(_tuple: Tuple, _home: Any) -> None:
+    """The tuple's original is written into this row of integers."""
+
+
+def lodged(tuple_: Tuple, _home: Any) -> Tuple:
+    """The tuple by its address, as `held`, where its original is in this row already."""
     return tuple_
 
 
@@ -116,8 +122,44 @@ def _hold(context: Any, builder: Any, signature: Any, given: Any) -> Any:
     return _pair(context, builder, signature.return_type, (home, read))
 
 
+@type_callable(lodge)
+def _type_lodge(_context: Any) -> Any:
+    def typer(_tuple: Any, _home: Any) -> Any:
+        return types.none
+
+    return typer
+
+
+@type_callable(lodged)
+def _type_lodged(_context: Any) -> Any:
+    def typer(tuple_: Any, _home: Any) -> Held:
+        return Held(tuple_)
+
+    return typer
+
+
+def _row(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    """The address of the row, as that of a tuple."""
+    array = context.make_array(signature.args[1])(context, builder, given[1])
+    return builder.bitcast(array.data, given[0].type.as_pointer())
+
+
+@lower_builtin(lodge, types.BaseNamedTuple, types.Array)
+def _lodge(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    if context.get_abi_sizeof(given[0].type) > N_HOME * 8:
+        raise NotImplementedError("a tuple outgrew the row it is written into")
+    builder.store(given[0], _row(context, builder, signature, given), align=8)
+    return context.get_dummy_value()
+
+
+@lower_builtin(lodged, types.BaseNamedTuple, types.Array)
+def _lodged(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    home = _row(context, builder, signature, given)
+    read = cgutils.alloca_once_value(builder, given[0])
+    return _pair(context, builder, signature.return_type, (home, read))
+
+
 @type_callable(far)
-@type_callable(apart)
 @type_callable(near)
 def _type_same(_context: Any) -> Any:
     def typer(tuple_: Held) -> Held:
@@ -130,12 +172,6 @@ def _type_same(_context: Any) -> Any:
 def _far(context: Any, builder: Any, signature: Any, given: Any) -> Any:
     home = builder.extract_value(given[0], HOME)
     return _pair(context, builder, signature.return_type, (home, home))
-
-
-@lower_builtin(apart, Held)
-def _apart(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-    copy = _copied(context, builder, signature.return_type, given[0])
-    return _pair(context, builder, signature.return_type, (copy, copy))
 
 
 @lower_builtin(near, Held)

@@ -120,10 +120,19 @@ def _itself(tuple_: T) -> T:
     return tuple_
 
 
+def _lodge_nothing(_tuple: Any, _home: Any) -> None:
+    pass
+
+
+def _lodged_itself(tuple_: T, _home: Any) -> T:
+    return tuple_
+
+
 if is_assembled():
     from gpuplan.simulation.serving.kernels.jit import addresses
 
-    held, far = addresses.held, addresses.far
-    apart, near = addresses.apart, addresses.near
+    held, far, near = addresses.held, addresses.far, addresses.near
+    lodge, lodged = addresses.lodge, addresses.lodged
 else:
-    held = far = apart = near = part(_itself)
+    held = far = near = part(_itself)
+    lodge, lodged = part(_lodge_nothing), part(_lodged_itself)

@@ -72,6 +72,7 @@ class SglangEngines(NamedTuple):
     tokens_s: Floats
     rows_s: Floats
     mix: Floats
+    home: Ints
     rule: Ints  # (pools, N_RULES)
     own: Ints  # (engines, N_OWN)
     real: Floats  # (engines, N_REALS)

@@ -183,7 +183,9 @@ def draw_up(e: AnyEngine) -> int:
         is_open = chunk > 0
         budget -= chunk
     put_back(e, kept)
-    return int(s[st.PREFILL_TOKENS] + s[st.N_DECODES])
+    n_tokens = s[st.PREFILL_TOKENS] + s[st.N_DECODES]
+    s[st.N_STALLED] += n_tokens == 0 or s[st.N_PREEMPTIONS] > n_before
+    return int(n_tokens)
 
 
 @part

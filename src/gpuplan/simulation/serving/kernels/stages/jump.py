@@ -155,5 +155,6 @@ def jump(e: AnyEngine, until: int) -> None:
         n_turns = _take_turns(e, _quiet_until(e, until))
         if n_turns > 0:
             _note_rows(e)
+            s[st.N_STALLED] = 0
     if n_turns == 0:
         s[st.PLAN_AT] = s[st.TICK] + e.flight.shape[0]

@@ -39,6 +39,7 @@ def _gain(e: AnyEngine, i: int) -> bool:
     """The request has one more token; was it the last?"""
     s, row = e.scalar, e.request[i]
     row[st.MADE] += 1
+    s[st.N_STALLED] = 0
     if row[st.FIRST] < 0:
         row[st.FIRST] = s[st.NOW]
     if row[st.MADE] < row[st.OUTPUT]:
@@ -112,7 +113,7 @@ def _complete(e: AnyEngine) -> None:
 def advance(e: AnyEngine, until: int) -> int:
     """Bring one engine up to this instant; the result is when it next has something to report."""
     s = e.scalar
-    while True:
+    while s[st.N_STALLED] <= st.MOST_STALLED:
         see_arrivals(e)
         is_over = s[st.N_RUNNING] == 0 and next_to_admit(e) < 0
         if s[st.IN_FLIGHT] > 0 and (s[st.IS_FULL] or is_over):
@@ -127,6 +128,7 @@ def advance(e: AnyEngine, until: int) -> int:
         if s[st.NOW] >= until:
             return int(s[st.NOW])
         _begin(e)
+    return st.FOREVER + 1  # no batch would change anything
 
 
 @rare

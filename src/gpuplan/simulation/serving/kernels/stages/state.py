@@ -39,6 +39,7 @@ class StagedEngines(NamedTuple):
     tokens_s: Floats
     rows_s: Floats
     mix: Floats
+    home: Ints
     extra: Ints
     path_first: Ints
     path: Ints
