@@ -160,6 +160,15 @@ def _of_each_user(draft: Draft) -> None:
         )
 
 
+def _stated_rate(draft: Draft) -> None:
+    """Beside a peak rate that is stated, users are those who make it."""
+    users, rate = draft.facts.get("demand.users"), draft.facts.get("rate.request")
+    if users is not None and rate is not None and rate.value.period_s < DAY:
+        draft.take("demand.users")
+        why = "the stated rate is that of all of them"
+        draft.note("users", f"{users.value:,.0f}", why, "leave the rate out")
+
+
 def _search(draft: Draft) -> None:
     """Search is retrieval for a response, unless its other parts are named."""
     stated = draft.facts.get("use")
@@ -171,6 +180,7 @@ def _search(draft: Draft) -> None:
 def _people_at_once(draft: Draft) -> None:
     """Concurrent users ask, read and ask again, unless it is said how often they ask."""
     _of_each_user(draft)
+    _stated_rate(draft)
     each = draft.facts.get("demand.requests_per_user_per_h")
     if each is not None and not {"demand.users", "demand.concurrent_users"} & set(draft.facts):
         draft.take("demand.requests_per_user_per_h")  # of each region, or of what is no user

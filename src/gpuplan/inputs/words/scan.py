@@ -172,7 +172,7 @@ def _model(text: str, start: int, end: int, lexicon: Lexicon) -> NamedModel | No
         return None
     if _SIZE.fullmatch(name) and _NO_SIZE_AFTER.match(text, end):
         return None  # 50B tokens
-    return lexicon.model(_PATCHES.sub(r"\1\2", name))
+    return lexicon.model(_PATCHES.sub(r"\1-\2", name))
 
 
 def _found(
@@ -212,12 +212,17 @@ def _any_name(text: str, start: int, end: int) -> str | None:
 def _place(text: str, start: int, end: int) -> str | None:
     """A region stands after "in", or alone between commas, or looks like one: us-east-1."""
     is_after_in = _PLACE_BEFORE.search(text[:start]) is not None
-    is_after_in |= text[:start].rstrip()[-1:] == MARKS["cloud"]
+    is_after_in |= _is_after_cloud(text[:start], text[start:end])
     is_alone = not text[:start].strip() or text[:start].rstrip()[-1:] in (",", ";")
     is_region = re.fullmatch(r"[a-z]+-[a-z]+-?\d\w*", text[start:end], re.IGNORECASE)
     if is_after_in or is_region or (is_alone and _PLACE_AFTER.match(text, end)):
         return text[start:end]
     return None
+
+
+def _is_after_cloud(before: str, name: str) -> bool:
+    """Azure West Europe; the "in" of "Azure in Sweden" is no India."""
+    return before.rstrip()[-1:] == MARKS["cloud"] and name.lower() not in _silent()
 
 
 @cache

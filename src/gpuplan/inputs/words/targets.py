@@ -90,6 +90,13 @@ def _bare(phrase: Phrase) -> Facts:
     return _target("e2e", phrase)
 
 
+def _share(phrase: Phrase) -> Facts:
+    """A share of the requests within a time, as the percentile that is at least as strict."""
+    share = phrase.number()
+    statistic = "p99" if share > 95 else "p95" if share > 50 else "p50"
+    return {f"slo.e2e_{statistic}_s": phrase.seconds()}
+
+
 def _seconds(phrase: Phrase) -> Facts:
     """Seconds without a metric: until the response starts where that is said, else all of it."""
     seconds = phrase.number() * phrase.seconds()
@@ -224,6 +231,12 @@ GROWTH = (
 )
 
 LIMITS = (
+    Rule(
+        r"{n}\s*%\s+of\s+(?:the\s+|all\s+|our\s+)?(?:requests|responses|calls|queries|answers|prompts)\s+"
+        r"(?:(?:must|should|to|are|be|get|answered|served|done|finish(?:ed)?|completed?|come)\s+)*"
+        r"(?:under|below|within|faster\s+than|in(?:\s+(?:under|less\s+than|at\s+most))?|<)\s*{t}",
+        _share,
+    ),
     Rule(
         r"{n}\s*tok(?:en)?s?\s*(?:/|per)\s*s(?:ec(?:ond)?)?\s*(?:/|per|for\s+each|for\s+every|for\s+a)?\s*"
         r"(?:each|user|request|stream|session)\b",

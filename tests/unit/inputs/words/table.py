@@ -925,3 +925,18 @@ SENTENCES += [
         {W + "demand.users": 500, "growth.per_month_frac": 0.211528},
     ),
 ]
+SENTENCES += [
+    (
+        "deploy Phi-4 on Azure in Sweden, 3 requests per second",
+        {"policy.clouds.allowed": ["azure"], "policy.regions.allowed": ["SWE"]},
+    ),
+    (
+        "Qwen3-30B-A3B for 10k students, peak 50 requests per second",
+        {W + "demand": {"requests_per_s": 50}},
+    ),
+    (
+        "Gemma-3-4b on L4 with 95% of requests under 3 seconds, 20 rps",
+        {W + "slo": {"e2e_p95_s": 3.0}},
+    ),
+    ("500k images classified per hour with ViT-L/16", {W + "model": "vit_large_patch16_224"}),
+]
