@@ -164,6 +164,34 @@ def test_other_pages_fit_their_screen(visit, path, size):
     keep_picture(page, f"{path.strip('/').replace('?', '-')}-{size}")
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Pages that the command line writes, to be opened from a disk."""
+    folder = tmp_path_factory.mktemp("pages")
+    jobs = [f"{EXAMPLES}/clusters/six-teams.yaml", "--jobs", f"{EXAMPLES}/clusters/six-teams.csv"]
+    load = ["--model", "Llama-3.1-8B", "--on", "H100", "--rate", "2", "--duration", "2m"]
+    load += ["--input-tokens", "500", "--output-tokens", "100"]
+    commands = {
+        "cluster": ["simulate", *jobs, "--chart"],
+        "charts": ["simulate", *load, "--chart"],
+        "report": ["plan", WORDS, "--html"],
+    }
+    for name, command in commands.items():
+        full = [sys.executable, "-m", "gpuplan", *command, str(folder / f"{name}.html")]
+        subprocess.run(full, check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["cluster", "charts", "report"])
+@pytest.mark.parametrize("size", ["phone", "desk"])
+def test_written_pages_fit_their_screen(visit, written, name, size):
+    scheme = "dark" if size == "phone" else "light"
+    page = visit(size, color_scheme=scheme).open((written / f"{name}.html").as_uri())
+    assert width_of(page) <= SIZES[size][0]
+    refuse_faults(page)
+    keep_picture(page, f"written-{name}-{size}")
+
+
 def test_the_answer_follows_a_slider_and_the_address_keeps_it(visit):
     page = visit(color_scheme="dark").open(SHOP, "#compared")
     refuse_faults(page)

@@ -68,6 +68,17 @@ def test_what_does_not_go_together_is_refused(arguments, what):
     assert what in str(found.exception)
 
 
+def test_the_chart_is_also_a_page(tmp_path):
+    target = tmp_path / "day.html"
+    found = run("simulate", *DAY, "--chart", str(target))
+    assert found.exit_code == 0, found.exception
+    page = target.read_text(encoding="utf-8")
+    assert page.lstrip().startswith("<!DOCTYPE html>")
+    assert "“day and night”, simulated" in page
+    assert page.count("<svg") == 1
+    assert "Waits by team" in page
+
+
 def test_the_chart_is_also_a_picture(tmp_path):
     target = tmp_path / "day.png"
     found = run("simulate", *DAY, "--chart", str(target))

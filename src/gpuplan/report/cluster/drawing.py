@@ -1,6 +1,7 @@
 """A simulated cluster in one drawing: GPU time by layer, the queue, hours of the week, a Gantt."""
 
 from collections.abc import Iterator, Sequence
+from math import inf
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -25,18 +26,21 @@ LAYERS = {
     "idle": ("idle", "#e2e8f0"),
 }
 TEAMS = ("#2563eb", "#16a34a", "#f59e0b", "#dc2626", "#a855f7", "#0891b2", "#be185d", "#65a30d")
-N_NODES = 64  # of the Gantt chart: the first ones
-N_BARS = 4000
+N_NODES, NODE_HEIGHT = 32, 20.0  # of the Gantt chart: the first ones
+N_RUNS = 4000  # at most, unless the first node alone has more
 
 
 def cluster_svg(found: ClusterSimulation) -> str:
     """The whole drawing as an SVG file."""
     parts: list[Element] = []
-    panels = (_layers, _queue, _week, _gantt)
-    for place, panel in enumerate(panels):
-        parts += panel(found, GAP / 2 + place * (HEIGHT + GAP))
+    top = GAP / 2
+    for panel in (_layers, _queue, _week):
+        parts += panel(found, top)
+        top += HEIGHT + GAP
+    n_nodes = _n_nodes(found)
+    parts += _gantt(found, top, n_nodes)
     title = f"{found.cluster.name}: GPU time, queue and runs"
-    return drawing(WIDTH, len(panels) * (HEIGHT + GAP) + GAP / 2, title=title, parts=parts)
+    return drawing(WIDTH, top + n_nodes * NODE_HEIGHT + GAP, title=title, parts=parts)
 
 
 def cluster_page(sheet: Sheet, run: ClusterSimulation | None) -> str:
@@ -45,33 +49,37 @@ def cluster_page(sheet: Sheet, run: ClusterSimulation | None) -> str:
     return sheet_page(sheet, what, cluster_svg(run) if run else "")
 
 
-def _frame(top: float, title: str, high: float, days: float) -> tuple[Axis, Axis, list[Element]]:
-    """Axes in days and in the panel's unit, with their marks."""
-    x = Axis(0.0, max(days, 1e-9), LEFT, WIDTH - RIGHT)
-    y = Axis(0.0, max(high, 1e-9), top + HEIGHT, top)
+def _frame(
+    found: ClusterSimulation, top: float, title: str, high: float, height: float = HEIGHT
+) -> tuple[Axis, Axis, list[Element]]:
+    """Axes in days of the whole simulation and in the panel's unit, with their marks."""
+    x = Axis(0.0, max(found.found.end_s / DAY, 1e-9), LEFT, WIDTH - RIGHT)
+    y = Axis(0.0, max(high, 1e-9), top + height, top)
     parts = [label((LEFT, top - 8), title, size=13.0)]
     for value in ticks(y.low, y.high):
         parts.append(line((LEFT, y.at(value)), (WIDTH - RIGHT, y.at(value)), width=0.3))
         parts.append(label((LEFT - 6, y.at(value) + 4), tick_label(value), anchor="end", size=10.0))
     for value in ticks(x.low, x.high):
-        place = (x.at(value), top + HEIGHT + 14)
+        place = (x.at(value), top + height + 14)
         parts.append(label(place, f"{tick_label(value)} d", anchor="middle", size=10.0))
     return x, y, parts
 
 
-def _middles(found: ClusterSimulation) -> Floats:
-    line_ = found.found.timeline
-    places = np.arange(len(line_.batch) - 1, dtype=np.float64)
-    return (places + 0.5) * (line_.bin_s / DAY)
+def _points(found: ClusterSimulation, values: Floats) -> tuple[Floats, Floats]:
+    """Days and values of a line through the bins' middles; the last bin lasts until the end."""
+    bin_s, n = found.found.timeline.bin_s, len(values) - 1
+    middles = (np.arange(n, dtype=np.float64) + 0.5) * bin_s
+    at = np.concatenate([[0.0], middles, [n * bin_s, max(found.found.end_s, n * bin_s)]])
+    return at / DAY, np.concatenate([values[:1], values, values[-1:]])
 
 
 def _layers(found: ClusterSimulation, top: float) -> Iterator[Element]:
     """What the GPUs did, one layer on the other."""
-    at, total = _middles(found), float(found.cluster.n_accelerators)
-    x, y, parts = _frame(top, "GPUs", total, float(at[-1]) if len(at) else 1.0)
-    base = np.zeros(len(at))
+    x, y, parts = _frame(found, top, "GPUs", float(found.cluster.n_accelerators))
+    base = np.zeros(len(found.found.timeline.batch) + 2)
     for name, (field, colour) in LAYERS.items():
-        upper = base + getattr(found.found.timeline, field)[: len(at)]
+        at, own = _points(found, getattr(found.found.timeline, field))
+        upper = base + own
         there = [(x.at(a), y.at(b)) for a, b in zip(at, upper, strict=True)]
         back = [(x.at(a), y.at(b)) for a, b in zip(at[::-1], base[::-1], strict=True)]
         path = " ".join(f"{a:.1f},{b:.1f}" for a, b in [*there, *back])
@@ -85,10 +93,8 @@ def _layers(found: ClusterSimulation, top: float) -> Iterator[Element]:
 
 def _queue(found: ClusterSimulation, top: float) -> Iterator[Element]:
     """GPUs that waiting jobs ask for."""
-    at = _middles(found)
-    queued = found.found.timeline.queued_accelerators[: len(at)]
-    high = float(queued.max()) if len(queued) else 1.0
-    x, y, parts = _frame(top, "GPUs queued", max(high, 1.0), float(at[-1]) if len(at) else 1.0)
+    at, queued = _points(found, found.found.timeline.queued_accelerators)
+    x, y, parts = _frame(found, top, "GPUs queued", max(float(queued.max()), 1.0))
     points = [(x.at(a), y.at(b)) for a, b in zip(at, queued, strict=True)]
     yield from parts
     yield polyline(points, fill="none", stroke="#dc2626", stroke_width=1.2)
@@ -118,26 +124,60 @@ def _week(found: ClusterSimulation, top: float) -> Iterator[Element]:
         yield label(under, f"{hour}:00", anchor="middle", size=10.0)
 
 
-def _gantt(found: ClusterSimulation, top: float) -> Iterator[Element]:
-    """Runs by their first node, coloured by team; the first nodes and runs where there are many."""
-    runs = found.found.runs
-    shown = np.flatnonzero(runs.node < N_NODES)[:N_BARS]
-    end = float(runs.end_s[shown].max()) / DAY if len(shown) else 1.0
-    n_nodes = float(runs.node[shown].max()) + 1 if len(shown) else 1.0
-    hidden = "" if len(shown) == runs.n_total else f" ({len(shown):,} of {runs.n_total:,} runs)"
-    x, y, parts = _frame(top, f"Runs by node{hidden}", n_nodes, end)
-    height = HEIGHT / n_nodes
-    for i in shown:
-        job = int(runs.job[i])
+def _n_nodes(found: ClusterSimulation) -> int:
+    """Nodes of the Gantt chart: the first ones, so many that their runs can be told apart."""
+    node = found.found.runs.node
+    by_node = np.bincount(node[node >= 0], minlength=1)
+    n_whole = int(np.searchsorted(np.cumsum(by_node), N_RUNS, side="right"))
+    return min(max(1, n_whole), len(by_node), N_NODES)
+
+
+def _gantt(found: ClusterSimulation, top: float, n_nodes: int) -> Iterator[Element]:
+    """Runs on their first node, one above the other where they share it, coloured by team."""
+    runs, height = found.found.runs, n_nodes * NODE_HEIGHT
+    bars = list(_bars(found, n_nodes))
+    room = _room(found)[:n_nodes]
+    np.maximum.at(room, runs.node[[i for i, _, _ in bars]], [high for _, _, high in bars])
+    n_shown = len({i for i, _, _ in bars})
+    hidden = "" if n_shown == runs.n_total else f" ({n_shown:,} of {runs.n_total:,})"
+    x, y, parts = _frame(found, top, f"Runs by first node{hidden}", float(n_nodes), height)
+    for i, low, high in bars:
+        job, node = int(runs.job[i]), int(runs.node[i])
         is_service = job >= len(found.jobs)
         fill = "#94a3b8" if is_service else TEAMS[int(found.jobs.team[job]) % len(TEAMS)]
-        begin = x.at(runs.start_s[i] / DAY)
-        width = max(0.3, x.at(runs.end_s[i] / DAY) - begin)
-        upper = y.at(float(runs.node[i]) + 1)
-        attributes = {"x": begin, "y": upper, "width": width, "height": max(0.5, height - 0.5)}
-        parts.append(shape("rect", **attributes, fill=fill, fill_opacity="0.7"))
+        begin, upper = x.at(runs.start_s[i] / DAY), y.at(node + 0.96 * high / room[node])
+        size = {"width": max(0.3, x.at(runs.end_s[i] / DAY) - begin)}
+        size["height"] = y.at(node + 0.96 * low / room[node]) - upper
+        parts.append(shape("rect", x=begin, y=upper, **size, fill=fill, class_="run"))
     yield from _legend(found.jobs.team_names, top)
     yield from parts
+
+
+def _room(found: ClusterSimulation) -> Floats:
+    """GPUs of each node."""
+    groups = found.cluster.groups
+    each = [float(group.n_accelerators_per_node) for group in groups]
+    return np.repeat(each, [group.n_nodes for group in groups])
+
+
+def _bars(found: ClusterSimulation, n_nodes: int) -> Iterator[tuple[int, float, float]]:
+    """A run and the GPUs of its node, from low to high, that no other run holds meanwhile."""
+    runs, room = found.found.runs, _room(found)
+    held: list[list[tuple[float, float, float]]] = [[] for _ in range(n_nodes)]
+    for i in np.argsort(runs.start_s, kind="stable"):
+        node, start, end = int(runs.node[i]), float(runs.start_s[i]), float(runs.end_s[i])
+        if not 0 <= node < n_nodes:
+            continue
+        others = sorted(one for one in held[node] if one[2] > start)
+        left, low, own = min(float(runs.n_accelerators[i]), float(room[node])), 0.0, []
+        for begin, over, _ in [*others, (inf, inf, inf)]:
+            size = min(left, begin - low)
+            if size > 1e-6:
+                own.append((low, low + size, end))
+                left -= size
+            low = max(low, over)
+        held[node] = others + own
+        yield from ((int(i), low, high) for low, high, _ in own)
 
 
 def _legend(names: Sequence[str], top: float) -> Iterator[Element]:

@@ -92,3 +92,22 @@ def test_a_cluster_survives_its_file(tmp_path):
     path = tmp_path / "again.yaml"
     path.write_text(cluster_text(whole), encoding="utf-8")
     assert read_cluster(path) == whole
+
+
+def test_the_plan_is_also_a_page(files, tmp_path):
+    target = tmp_path / "planned.html"
+    found = run(*files, "--html", str(target))
+    assert found.exit_code == 0, found.output
+    page = target.read_text(encoding="utf-8")
+    assert "“tiny”, simulated" in page
+    assert page.count("<svg") == 1
+    assert "$26,280" in page.partition("</h1>")[0]
+
+
+def test_no_plan_is_a_page_that_says_so(files, tmp_path):
+    target = tmp_path / "refused.html"
+    found = run(*files, "--budget", "100", "--html", str(target))
+    assert found.exit_code != 0
+    head = target.read_text(encoding="utf-8").partition("<h1>")[2].partition("</h1>")[0]
+    assert head.startswith("No fleet")
+    assert "$100 to $26,280" in head  # the smallest budget that helps

@@ -194,7 +194,7 @@ def test_the_footer_says_what_the_plan_was_made_with():
     page = plan_page(answer())
     assert f"gpuplan {made.package_version}" in page
     assert made.catalog_sha256[:12] in page
-    assert f"prices as of {made.as_of}" in page
+    assert f"planned on {made.as_of}" in page
 
 
 def test_the_same_plan_is_the_same_bytes():
