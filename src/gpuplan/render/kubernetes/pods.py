@@ -89,10 +89,7 @@ def _side_ports(one: DeployedPool) -> list[dict[str, Any]]:
 
 
 def _mounts() -> list[dict[str, str]]:
-    return [
-        {"name": "shm", "mountPath": "/dev/shm"},
-        {"name": "models", "mountPath": CACHE},
-    ]
+    return [{"name": "shm", "mountPath": "/dev/shm"}, {"name": "models", "mountPath": CACHE}]
 
 
 def _shm(one: DeployedPool) -> str:

@@ -33,12 +33,7 @@ from gpuplan.report.plan.comparison import (
     risk_lines,
     row_fleet,
 )
-from gpuplan.report.plan.headline import (
-    fleet_of,
-    goals_of,
-    headline,
-    purchase_words,
-)
+from gpuplan.report.plan.headline import fleet_of, goals_of, headline, purchase_words
 from gpuplan.report.plan.summary import cost_driver, energy_words, next_steps, per_month, risks
 from gpuplan.units import MONTH
 
@@ -161,10 +156,7 @@ def _bars(answer: Answer) -> Iterator[Bar]:
 
 
 def _sections(answer: Answer) -> Iterator[Section]:
-    tables = [
-        *plan_sheet(answer).file_tables,
-        *explain_sheet(answer).file_tables,
-    ]
+    tables = [*plan_sheet(answer).file_tables, *explain_sheet(answer).file_tables]
     left = list(
         {table.title: table for table in tables if not table.title.startswith(TOLD)}.values()
     )

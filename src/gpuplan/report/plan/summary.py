@@ -6,14 +6,7 @@ from typing import NamedTuple
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, TornadoBar
 from gpuplan.domain.plan.candidate import RunSteps
 from gpuplan.report.formats import percent, plural, span, usd
-from gpuplan.report.plan.headline import (
-    age_words,
-    is_cpu,
-    is_short,
-    provider,
-    slo_name,
-    with_names,
-)
+from gpuplan.report.plan.headline import age_words, is_cpu, is_short, provider, slo_name, with_names
 from gpuplan.units import KWH, MONTH, YEAR
 
 N_RISKS = 3

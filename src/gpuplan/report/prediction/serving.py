@@ -11,22 +11,12 @@ from math import ceil
 from gpuplan.domain.calibration.constants import HERE
 from gpuplan.domain.calibration.runs import RunComparison
 from gpuplan.domain.inference.performance import ServingSetup
-from gpuplan.domain.inference.prediction import (
-    OVERLOAD_FRAC,
-    PhasePoint,
-    Prediction,
-    Roofline,
-)
+from gpuplan.domain.inference.prediction import OVERLOAD_FRAC, PhasePoint, Prediction, Roofline
 from gpuplan.domain.model.other import NetworkForecast
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.document import Document, pick, pick_each, result_sheet, sourced
 from gpuplan.report.formats import count, percent, plural, three
-from gpuplan.report.prediction.setup import (
-    Measure,
-    layout_document,
-    measures_table,
-    precision_name,
-)
+from gpuplan.report.prediction.setup import Measure, layout_document, measures_table, precision_name
 from gpuplan.report.table import table
 from gpuplan.units import GB, GFLOP, MS
 

@@ -153,11 +153,7 @@ def _work(work: WorkCheck) -> Document:
         "checkpoints": pick_each(work.checkpoints, *written),
         "loader": work.loader and _loader(work.loader),
         "growth": [
-            {
-                "months": point.after_s / MONTH,
-                "bytes": point.held_bytes,
-                "parts": dict(point.parts),
-            }
+            {"months": point.after_s / MONTH, "bytes": point.held_bytes, "parts": dict(point.parts)}
             for point in work.capacity
         ],
     }

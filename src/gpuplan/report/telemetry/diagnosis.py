@@ -36,11 +36,7 @@ def diagnose_sheet(found: Diagnosis) -> Sheet:
 
 def score_sheet(found: Diagnosis, broken: tuple[Problem, ...]) -> Sheet:
     """What a gate says: the figures, and every limit that is violated."""
-    body = {
-        **_body(found),
-        "broken": pick_each(broken, "where", "what", "fix"),
-        "ok": not broken,
-    }
+    body = {**_body(found), "broken": pick_each(broken, "where", "what", "fix"), "ok": not broken}
     columns = {
         "limit": lambda p: p.where,
         "observed": lambda p: p.what,
@@ -277,10 +273,7 @@ def times_body(times: BandsOverTime | None) -> Document:
     return {
         "minutes": pick_each(times.minutes, "at_s", "band", utilization="use_frac"),
         "episodes": pick_each(times.episodes, "band", "begin_s", "end_s"),
-        "suggested_band": {
-            "low": times.suggested_low_frac,
-            "high": times.suggested_high_frac,
-        },
+        "suggested_band": {"low": times.suggested_low_frac, "high": times.suggested_high_frac},
         "tail": times.tail and pick(times.tail, "n_devices", **tail),
     }
 
