@@ -32,7 +32,7 @@ def calibrate_inference(
     tails = [_of_cell(line) for line in splits["group"] if line.metric in TAIL_METRICS]
     tails += [_of_cell(line) for line in splits["model"] if is_bound(line)]
     means = [line for line in ledger or splits["group"] if is_mean(line)]
-    least = least_halves([line for line in splits["model"] if is_mean(line)])
+    least = least_halves([line for line in splits["model"] if is_mean(line)], means)
     ranges = with_tails(learned(means, log_least=least), learned(tails, TAIL_METRICS))
     return InferenceCalibration(
         constants=constants,

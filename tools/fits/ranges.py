@@ -4,9 +4,10 @@ A ledger line is a prediction whose constants had not seen its row. Rows of a gr
 accelerator) err together, so that a group counts as the root of its rows. A half-width is the
 weighted quantile of misses that holds four of five, level by level: of the metric, of metric and
 regime (a cell), of the kind of network in it, of engines where they were written for and of ports,
-of the engine; each level leans on the one above as if that were a few groups more. A level that
-holds the same groups as the one above has nothing to add: groups speak once, or three of them
-would outvote their regime. What is newer to the fit is wider by a factor common to all cells.
+of the engine; each level leans on the one above as if that were a few groups more, but a cell of
+more groups speaks for itself: one regime says nothing of another. A level that holds the same
+groups as the one above has nothing to add: groups speak once, or three of them would outvote
+their regime. What is newer to the fit is wider by a factor common to all cells.
 Levels and their weights were chosen by the interval score of groups held out (docs/validation.md).
 """
 
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from gpuplan.calibration.inference.novelty import KINDS, SAME
 from gpuplan.calibration.inference.ranges import Line
 from gpuplan.calibration.residuals import weighted_quantiles
-from gpuplan.domain.calibration.constants import LEAST_LOG, SEEN, RangeRule
+from gpuplan.domain.calibration.constants import AT_LIMIT, LEAST_LOG, SEEN, RangeRule
 
 Floats = NDArray[np.float64]
 LEVEL_FRAC = 0.785  # of the ledger: constants err less since than they did when it was written
@@ -41,13 +42,24 @@ def group_weights(lines: Sequence[Line]) -> Floats:
     return np.array([count[line.cell, line.group] ** -0.5 for line in lines])
 
 
-def least_halves(held_out: Sequence[Line]) -> dict[str, float]:
-    """What rows held out of a fit ask for, by level.
+def least_halves(held_out: Sequence[Line], ledger: Sequence[Line] = ()) -> dict[str, float]:
+    """What rows held out of a fit ask for, by level where they are of more groups than the ledger.
 
     They flatter, as the form of the model was chosen with them in sight: no range is narrower.
     """
     found = _by_level(held_out, np.abs([line.log_ratio for line in held_out]))
-    return {key: round(half, 4) for key, half in sorted(found.items()) if key}
+    n_held, n_first = _groups_by_level(held_out), _groups_by_level(ledger)
+    # A few groups say less than the level above.
+    more = [k for k in sorted(n_held) if n_held[k] > max(GROUPS_ABOVE, n_first.get(k, 0))]
+    return {key: round(found[key], 4) for key in more}
+
+
+def _groups_by_level(lines: Sequence[Line]) -> dict[str, int]:
+    groups: dict[str, set[str]] = defaultdict(set)
+    for line in lines:
+        for key in line.levels:
+            groups[key].add(line.group)
+    return {key: len(names) for key, names in groups.items()}
 
 
 def learned(
@@ -60,20 +72,39 @@ def learned(
     halves: dict[str, float] = {}
     for _ in range(N_ROUNDS):
         known = misses / np.exp([new[line.novelty] for line in lines])
-        halves = _by_level(lines, known)
-        halves = {key: max(half, log_least.get(key, half)) for key, half in halves.items()}
+        halves = _at_least(_by_level(lines, known), log_least)
         own = np.exp([halves[line.levels[-1]] for line in lines])
         new = _factors_of_novelty(lines, misses / own)
     factors = {f"novelty|{kind}": value for kind, value in new.items()}
-    for line in lines:
-        for above, key in zip(("", *line.levels), line.levels, strict=False):
-            factors[key] = halves[key] - (halves[above] if above else 0.0)
+    factors |= {key: half - halves[_level_above(key)] for key, half in halves.items() if key}
     return RangeRule(
         log_half={key: round(value, 4) for key, value in sorted(factors.items())},
         log_middle={cell: round(value, 4) for cell, value in middles.items()},
         n_groups=len({line.group for line in lines}),
         log_least=log_least,
     )
+
+
+def _at_least(halves: dict[str, float], log_least: Mapping[str, float]) -> dict[str, float]:
+    """Half-widths no narrower than rows held out ask for, whose levels the ledger may not have."""
+    found = dict(halves)
+    for key in sorted(log_least, key=lambda key: key.count("|")):
+        usual = _half_of(key, found) if _level_above(key) else found.get(key, log_least[key])
+        found[key] = max(usual, log_least[key])
+    return found
+
+
+def _half_of(key: str, halves: dict[str, float]) -> float:
+    """The half-width of a level; that of the one above where nothing is known of it."""
+    if key not in halves:
+        halves[key] = _half_of(_level_above(key), halves)
+    return halves[key]
+
+
+def _level_above(key: str) -> str:
+    """The wider group of a level that `range_keys` names; none of a metric."""
+    above, _, regime = key.rpartition("|")
+    return f"{above} at the limit" if regime == AT_LIMIT else above
 
 
 def with_tails(means: RangeRule, tails: RangeRule) -> RangeRule:
@@ -107,7 +138,9 @@ def _by_level(lines: Sequence[Line], misses: Floats) -> dict[str, float]:
             own = [lines[i] for i in some]
             groups[key] = {line.group for line in own}
             n = 0.0 if groups[key] == groups[above] else n_groups(own)
-            n_above = GROUPS_ABOVE if above else 0.0  # one metric says nothing of another
+            # One metric says nothing of another, nor a regime of one that is measured as well.
+            speaks = place == 0 or (place == 1 and n > GROUPS_ABOVE)
+            n_above = 0.0 if speaks else GROUPS_ABOVE
             log_width = log(_width(own, misses[some]))
             found[key] = (n * log_width + n_above * found[above]) / (n + n_above)
     return found

@@ -1,8 +1,9 @@
 """Labels of a serving setup: what its constants may depend on."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from gpuplan.calibration.inference.eras import ERAS, era_of, generation_of
+from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.calibration.constants import AT_LIMIT, Labels
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.performance import ServingLoad, ServingSetup
@@ -12,6 +13,9 @@ from gpuplan.domain.model.network import Model
 
 NONE = "no"
 MANY_USERS = 16
+NEWEST = {era.engine: era.label for era in ERAS}
+# --scheduler-recv-interval of a suite's scripts [InferenceX]: the first row that fits holds.
+POLLING = packaged_rows("gpuplan.calibration", "data/polling.csv")
 MEASURED_ENGINES = ("vllm", "sglang", "trtllm", "llamacpp")  # each by several publications
 # No server in front of the engine: nothing is tokenised, streamed or counted per request.
 OFFLINE_REGIMES = ("static_batch", "max_load", "offline", "prefill")
@@ -29,7 +33,7 @@ def inference_labels(setup: ServingSetup, *, benchmark: str = "") -> dict[str, s
         "precision": precision_label(setup),
         "engine": engine,
         "era": era,
-        "release": era,  # stays as it is where a new era takes its nearest
+        "release": _release(era, benchmark),  # stays as it is where a new era takes its nearest
         "generation": generation_of(era),
         "mode": "offline" if setup.load.regime in OFFLINE_REGIMES else "served",
         "class": kind,
@@ -49,6 +53,16 @@ def inference_labels(setup: ServingSetup, *, benchmark: str = "") -> dict[str, s
     }
 
 
+def _release(era: str, benchmark: str) -> str:
+    """The era whose way to plan steps a server has.
+
+    A suite asks vLLM to plan ahead before that is the default [InferenceX]; rows that NVIDIA
+    published beside it say nothing and are taken alike (Assumption).
+    """
+    plans_ahead = benchmark == "inferencex" and era.startswith("vllm")
+    return NEWEST["vllm"] if plans_ahead else era
+
+
 def _attention(setup: ServingSetup) -> str:
     """Kernels of attention and what they read, where an engine was set to leave its usual ones.
 
@@ -61,10 +75,20 @@ def _attention(setup: ServingSetup) -> str:
 
 
 def _polling(setup: ServingSetup, benchmark: str) -> str:
-    """How often the server looks for new requests, where a suite sets it."""
+    """How often the server looks for new requests, where a suite sets it (data/polling.csv)."""
     if benchmark != "inferencex" or setup.engine.name != "sglang":
         return NONE
-    return "seldom" if (setup.load.n_sequences or 0) >= MANY_USERS else "often"
+    has = (family_label(setup.accelerator), setup.model.name.lower(), precision_label(setup))
+    is_crowd = (setup.load.n_sequences or 0) >= MANY_USERS
+    column = "from_16_users" if is_crowd else "below_16_users"
+    return next((row[column] for row in POLLING if _is_script_of(row, has)), NONE)
+
+
+def _is_script_of(row: Mapping[str, str], has: tuple[str, str, str]) -> bool:
+    """Whether a suite's script is that of this family, model and precision; empty is any."""
+    family, model, precision = has
+    named = row["model"] in model and precision.startswith(row["precision"])
+    return named and row["family"] == family
 
 
 def _portable(setup: ServingSetup) -> str:

@@ -165,3 +165,24 @@ def test_no_level_is_narrower_than_rows_held_out_ask_for():
     assert rule.half(keys) == pytest.approx(np.exp(least[keys[-2]]), rel=1e-3)
     assert rule.half(keys) > 2 * learned(near).half(keys)
     assert learned(far, log_least=least_halves(near)).half(keys) == learned(far).half(keys)
+
+
+def test_rows_held_out_widen_no_level_of_which_the_ledger_has_more_groups():
+    near, far = ledger(1, sd=0.1), ledger(2, sd=0.4)
+    few = [line for line in far if line.group == far[0].group]
+    assert least_halves(few, near) == {}
+    assert least_halves(far, few) == least_halves(far)
+
+
+def test_a_level_that_only_rows_held_out_have_is_as_wide_as_they_ask():
+    near = ledger(1, sd=0.1)
+    other = [line._replace(kind="dense|cuda|other") for line in ledger(2, sd=0.4)]
+    rule = learned(near, log_least=least_halves(other, near))
+    assert rule.half(other[0].keys) > 2 * rule.half(near[0].keys)
+
+
+def test_a_regime_says_nothing_of_another_that_is_measured_as_well():
+    closed = ledger(1, sd=0.1)
+    static = [line._replace(regime="static_batch") for line in ledger(2, sd=0.8)]
+    alone, both = learned(closed), learned([*closed, *static])
+    assert both.half(closed[0].keys) == pytest.approx(alone.half(closed[0].keys), rel=1e-3)

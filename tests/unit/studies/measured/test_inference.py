@@ -104,14 +104,31 @@ def labels_of(**changes):
     return inference_labels(serving_setup(asked), benchmark=benchmark_of(asked))
 
 
+SUITE = {"source": "inferencex/nvidia closed loop", "regime": "fixed_concurrency"}
+SGLANG = {**SUITE, "engine": "SGLang", "engine_version": "0.5.9"}
+
+
 def test_a_suite_says_how_often_its_servers_look_for_requests():
-    suite = {"source": "inferencex/nvidia closed loop", "regime": "fixed_concurrency"}
-    few = labels_of(**suite, engine="SGLang", engine_version="0.5.9", batch="8")
-    many = labels_of(**suite, engine="SGLang", engine_version="0.5.9", batch="16")
+    few, many = (labels_of(**SGLANG, accelerator="B200 SXM", batch=n) for n in ("8", "16"))
     assert (few["polling"], many["polling"]) == ("often", "seldom")
-    assert labels_of(**suite, engine="vLLM", engine_version="0.19.0", batch="16")["polling"] == "no"
-    alone = labels_of(engine="SGLang", engine_version="0.5.9", regime="fixed_concurrency")
-    assert alone["polling"] == "no"
+    vllm = {**SUITE, "engine": "vLLM", "engine_version": "0.19.0", "accelerator": "B200 SXM"}
+    assert labels_of(**vllm, batch="16")["polling"] == "no"
+    alone = {**SGLANG, "source": "", "accelerator": "B200 SXM"}
+    assert labels_of(**alone)["polling"] == "no"
+
+
+def test_scripts_of_a_suite_that_leave_the_default_do_not_poll_seldom():
+    assert labels_of(**SGLANG, accelerator="H200 SXM", batch="64")["polling"] == "no"
+    glm = {**SGLANG, "model": "GLM-5", "accelerator": "B200 SXM", "batch": "64", "tp": "8"}
+    assert labels_of(**glm, precision="fp8")["polling"] == "no"
+    assert labels_of(**glm, precision="fp4")["polling"] == "often"
+
+
+def test_a_suite_has_vllm_plan_ahead_before_it_is_the_default():
+    old = {"engine": "vLLM", "engine_version": "0.11.2", "regime": "fixed_concurrency"}
+    plain, suite = labels_of(**old), labels_of(**{**SUITE, **old})
+    assert plain["release"] == plain["era"] == suite["era"] == "vllm-0.10"
+    assert suite["release"] == "vllm-0.13"
 
 
 def test_only_served_rows_have_a_server_in_front():
