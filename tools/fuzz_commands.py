@@ -42,6 +42,8 @@ WORKING: dict[str, list[list[str]]] = {
         ["fine-tune Llama-3.1-8B with LoRA on 5M tokens in 2 days", "--samples", "0"],
         ["Llama-3.1-8B summarise 2M documents in a week on L40S", "--samples", "0"],
         *([str(path), "--samples", "0"] for path in sorted(EXAMPLES.glob("*.yaml"))),
+        [SENTENCE, "--samples", "0", "--largest-load"],
+        [str(EXAMPLES / "chat.yaml"), "--samples", "0", "--largest-load"],
     ],
     **{verb: [[PLAN]] for verb in ("explain", "verify", "learn", "report", "design", "probe")},
     "diff": [[PLAN, PLAN]],
@@ -67,6 +69,7 @@ WORKING: dict[str, list[list[str]]] = {
     "replan": [[PLAN, str(DATA / "service.json")]],
     "validate": [[str(DATA / "my_runs.csv")]],
     "calibrate": [[str(DATA / "my_runs.csv")]],
+    "sweep": [[str(DATA / "sweep.yaml"), "--workers", "1"]],
 }
 NUMBERS = [
     "0",
@@ -154,7 +157,7 @@ def options_of(verb: str) -> list[TyperOption]:
     """The options that may be drawn: none that starts a server or loads from a network."""
     command = typer.main.get_command(app).get_command(None, verb)
     found = [each for each in command.params if isinstance(each, TyperOption)]
-    barred = {"help", "html", "out", "address", "state", "listen"}
+    barred = {"help", "html", "out", "address", "state", "listen", "store"}
     return [each for each in found if each.name not in barred]
 
 

@@ -23,6 +23,7 @@ KEYS = {"verb", "arguments", "options", "axes", "columns"}
 ENGINES = ("local", "ray")
 PROGRAM = {".py", ".csv", ".toml", ".json", ".jsonl", ".yaml", ".txt"}
 MAX_CASES = 1_000_000
+LONG = 19  # digits that no whole number of ours has
 UNSTEADY = ("wall_s", "requests_per_wall_s")  # of the run, not of the result
 DEFAULT_COLUMNS = {
     "simulate": ("n_completed", "ttft_s.p95", "tpot_s.p95", "e2e_s.p95", "output_tokens_per_s"),
@@ -100,7 +101,7 @@ def read_sweep(path: Path) -> Sweep:
     document = read_yaml(path).data
     if not isinstance(document, dict):
         raise one(InputError, str(path), "sweep", "is no mapping", "write verb: and axes:")
-    unknown, verb = sorted(set(document) - KEYS), document.get("verb")
+    unknown, verb = sorted(map(str, set(document) - KEYS)), document.get("verb")
     if unknown:
         fix = f"use {', '.join(sorted(KEYS))}"
         raise one(InputError, str(path), unknown[0], "is no key of a sweep", fix)
@@ -111,21 +112,26 @@ def read_sweep(path: Path) -> Sweep:
     if not isinstance(axes, dict) or not axes or not isinstance(given, dict):
         fix = "write axes: {seed: 0..9, rate: [2, 4]}"
         raise one(InputError, str(path), "axes", "is no mapping of lists", fix)
+    columns = document.get("columns") or list(DEFAULT_COLUMNS[verb])
+    if not isinstance(columns, list) or not all(isinstance(each, str) for each in columns):
+        fix = "write columns: [ttft_s.p95]"
+        raise one(InputError, str(path), "columns", "is no list of names", fix)
     arguments = document.get("arguments") or []
     return Sweep(
         verb=verb,
         arguments=tuple(map(str, arguments if isinstance(arguments, list) else [arguments])),
         options=given,
         axes={str(name): _values(path, str(name), found) for name, found in axes.items()},
-        columns=tuple(document.get("columns") or DEFAULT_COLUMNS[verb]),
+        columns=tuple(columns),
         folder=path.parent,
     )
 
 
 def _values(path: Path, name: str, found: Any) -> tuple[Any, ...]:
     """A list, or whole numbers from one to another: 0..9."""
-    low, dots, high = found.partition("..") if isinstance(found, str) else ("", "", "")
-    if dots and low.isdigit() and high.isdigit() and int(high) - int(low) < MAX_CASES:
+    low, _, high = found.partition("..") if isinstance(found, str) else ("", "", "")
+    is_short = max(len(low), len(high)) < LONG
+    if is_short and low.isdecimal() and high.isdecimal() and 0 <= int(high) - int(low) < MAX_CASES:
         return tuple(range(int(low), int(high) + 1))
     if not isinstance(found, list) or not found:
         raise one(InputError, str(path), f"axes.{name}", f"got {found!r}", "write a list, or 0..9")
@@ -175,7 +181,7 @@ def _flags(given: Mapping[str, Any]) -> Iterator[str]:
             yield flag
         elif isinstance(value, list):
             yield from (part for each in value for part in (flag, str(each)))
-        elif value not in (False, None):
+        elif value is not False and value is not None:  # a 0 is a value
             yield from (flag, str(value))
 
 
@@ -186,8 +192,10 @@ def _file_digest(path: Path, known: dict[str, str]) -> str:
     name = str(path)
     if name not in known:
         known[name] = ""
-        with contextlib.suppress(OSError, ValueError), path.open("rb") as file:
-            known[name] = file_digest(file, "sha256").hexdigest()
+        with contextlib.suppress(OSError, ValueError):
+            if path.is_file():  # a device never ends
+                with path.open("rb") as file:
+                    known[name] = file_digest(file, "sha256").hexdigest()
     return known[name]
 
 
@@ -208,7 +216,10 @@ def compute_case(case: Mapping[str, Any]) -> dict[str, Any]:
         return {"error": error.format_message(), "exit_code": 2}
     finally:
         os.chdir(before)
-    document = json.loads(out.getvalue())
+    try:
+        document = json.loads(out.getvalue())
+    except ValueError:  # an option such as --help prints something else
+        return {"error": "its options print no JSON document", "exit_code": 2}
     return {key: value for key, value in document.items() if key not in UNSTEADY}
 
 

@@ -8,14 +8,15 @@ Simple forecasts that a combination is made of: last value, day and week ago, me
 Medians, because outages written as zeros and single bursts must not move a level.
 """
 
+from bisect import bisect_left, insort
 from itertools import pairwise
+from math import isnan
 from typing import NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from scipy.optimize import nnls
 
-from gpuplan.domain.columns import Floats, floats
+from gpuplan.domain.columns import Floats, Ints, floats
 
 NAMES = (
     "last",
@@ -44,6 +45,7 @@ GROUPS = ((0.0, 1 / 8), (1 / 8, 1 / 3), (1 / 3, 2 / 3), (2 / 3, 1.0))  # of the 
 MAX_PAST_DAYS = 28
 HALF_LIFE_DAYS = 14.0  # after which an error of the past counts half
 TAIL = 0.9
+MOST_PER_DAY = 48  # origins, and steps ahead, that weights are fitted to
 N_PER_DAY = 8.0  # errors of neighbouring hours are alike: a day holds about so many of its own
 
 
@@ -63,22 +65,55 @@ class Combined(NamedTuple):
     high: Floats
 
 
+class Experts:
+    """What each simple forecast says; NaN: not enough past.
+
+    Steps beyond a day look at the same hour of the last day that is known.
+    """
+
+    def __init__(self, values: Floats, season: Season) -> None:
+        self._values, self._season = values, season
+        self._day_level = _rolling_median(values, season.day)
+        self._week_level = _rolling_median(values, season.week)
+        place = np.arange(len(values) + season.day)
+        same_hour = [_at(values, place - season.day * k) for k in range(1, N_DAYS + 1)]
+        self._shape = _median(np.stack(same_hour), axis=0)  # over the seven days before
+
+    def said(self, origin: Ints, ahead: Ints | int) -> Floats:
+        """By every expert (last axis) at origins, of steps ahead."""
+        values, season = self._values, self._season
+        now = values[origin]
+        back = season.day * -(-ahead // season.day)
+        shape = self._shape[origin + ahead - back + season.day]
+        week = _at(values, origin + ahead - season.week * -(-ahead // season.week))
+        columns = (
+            now,
+            _at(values, origin + ahead - back),
+            shape,
+            np.where(np.isnan(week), shape, week),
+            self._day_level[origin],
+            self._week_level[origin],
+            now + shape - self._shape[origin],
+        )
+        return np.stack(np.broadcast_arrays(*columns), axis=-1)
+
+
 def combined(
-    table: Floats, values: Floats, origin: int, *, season: Season, horizon: int
+    experts: Experts, values: Floats, origin: int, *, season: Season, horizon: int
 ) -> Combined:
     """Steps after the origin, from what was known at it."""
     middle, low, high = np.zeros(horizon), np.zeros(horizon), np.zeros(horizon)
     for steps in _groups(horizon):
-        past = _past(table, values, origin, steps=steps, season=season)
+        past = _past(experts, values, origin, steps=steps, season=season)
         weights = _weights(past)
         errors = past.truth - past.rows @ weights
         tail = _tail(min(origin / season.day - 1.0, MAX_PAST_DAYS))
         below, above = np.quantile(errors, (1.0 - tail, tail)) if len(errors) else (0.0, 0.0)
-        for ahead in steps:
-            value = float(np.nan_to_num(table[origin, ahead], nan=values[origin]) @ weights)
-            middle[ahead - 1] = max(value, 0.0)
-            low[ahead - 1] = max(value + below, 0.0)
-            high[ahead - 1] = max(value + above, 0.0)
+        said = experts.said(np.array([origin]), np.arange(steps.start, steps.stop))
+        value = np.nan_to_num(said, nan=values[origin]) @ weights
+        here = slice(steps.start - 1, steps.stop - 1)
+        middle[here], low[here], high[here] = value, value + below, value + above
+    middle, low, high = (np.maximum(level, 0.0) for level in (middle, low, high))
     return Combined(middle, low, high)
 
 
@@ -94,13 +129,17 @@ def _groups(horizon: int) -> list[range]:
     return [range(a, b) for a, b in pairwise(edges) if b > a]
 
 
-def _past(table: Floats, values: Floats, origin: int, *, steps: range, season: Season) -> Past:
-    """What the experts said at earlier origins, and what came."""
+def _past(experts: Experts, values: Floats, origin: int, *, steps: range, season: Season) -> Past:
+    """What the experts said at earlier origins, and what came.
+
+    Of steps under half an hour a part is looked at: minutes beside each other err alike.
+    """
     first = max(season.day, origin - MAX_PAST_DAYS * season.day)
+    every = max(1, season.day // MOST_PER_DAY)
     rows, truth, age = [], [], []
-    for ahead in steps:
-        origins = np.arange(first, origin - ahead + 1)
-        rows.append(table[origins, ahead])
+    for ahead in steps[::every]:
+        origins = np.arange(first, origin - ahead + 1, every)
+        rows.append(experts.said(origins, ahead))
         truth.append(values[origins + ahead])
         age.append((origin - origins) / season.day)
     said, came = np.vstack(rows), np.concatenate(truth)
@@ -133,50 +172,23 @@ def _weights(past: Past) -> Floats:
     return np.asarray(weights / max(float(weights.sum()), 1e-12))
 
 
-def expert_table(values: Floats, season: Season, horizon: int) -> Floats:
-    """[origin, step ahead, expert]; row 0 of the steps is not used. NaN: not enough past.
-
-    Steps beyond a day look at the same hour of the last day that is known.
-    """
-    n = len(values)
-    table = np.full((n, horizon + 1, len(NAMES)), np.nan)
-    origin = np.arange(n)
-    day_level = _rolling_median(values, season.day)
-    week_level = _rolling_median(values, season.week)
-    shape_now = _shape(values, origin, season.day)
-    for ahead in range(1, horizon + 1):
-        back = season.day * -(-ahead // season.day)
-        shape = _shape(values, origin + ahead - back + season.day, season.day)
-        week = _at(values, origin + ahead - season.week * -(-ahead // season.week))
-        table[:, ahead] = np.stack(
-            [
-                values,
-                _at(values, origin + ahead - back),
-                shape,
-                np.where(np.isnan(week), shape, week),
-                day_level,
-                week_level,
-                values + shape - shape_now,
-            ],
-            axis=1,
-        )
-    return table
-
-
-def _at(values: Floats, place: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:
+def _at(values: Floats, place: Ints) -> Floats:
     inside = (place >= 0) & (place < len(values))
     return np.where(inside, values[np.clip(place, 0, len(values) - 1)], np.nan)
 
 
-def _shape(values: Floats, place: np.ndarray[tuple[int], np.dtype[np.int64]], day: int) -> Floats:
-    """Median of the same hour over the seven days before."""
-    stack = np.stack([_at(values, place - day * k) for k in range(1, N_DAYS + 1)])
-    return _median(stack, axis=0)
-
-
 def _rolling_median(values: Floats, width: int) -> Floats:
-    padded = np.concatenate([np.full(width - 1, np.nan), values])
-    return _median(sliding_window_view(padded, width), axis=1)
+    """Of the last values up to each, kept in order: a week of minutes is not sorted anew."""
+    window: list[float] = []
+    found = np.full(len(values), np.nan)
+    for place, value in enumerate(values.tolist()):
+        if not isnan(value):
+            insort(window, value)
+        if place >= width and not isnan(gone := float(values[place - width])):
+            del window[bisect_left(window, gone)]
+        if n := len(window):
+            found[place] = (window[(n - 1) // 2] + window[n // 2]) / 2.0
+    return found
 
 
 def _median(stack: Floats, *, axis: int) -> Floats:

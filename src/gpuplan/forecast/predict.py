@@ -11,7 +11,7 @@ import numpy as np
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.telemetry.forecast import BacktestRow, DemandForecast, DemandSeries
 from gpuplan.errors import InputError, one
-from gpuplan.forecast.combine import Combined, Season, combined, expert_table
+from gpuplan.forecast.combine import Combined, Experts, Season, combined
 from gpuplan.units import DAY
 
 POWER = 30.0  # with which a smaller error is preferred
@@ -27,7 +27,7 @@ Memo = dict[int, Combined]  # what the combination says at an origin
 
 N_ORIGINS = 14
 LEAST_DAYS = 3
-MOST_CELLS = 40_000_000  # steps of past times steps ahead: 2 GB of forecasts
+MOST_CELLS = 40_000_000  # steps of past times steps ahead: a month of minutes for a day
 
 
 def forecast(series: DemandSeries, horizon_s: float) -> DemandForecast:
@@ -39,15 +39,15 @@ def forecast(series: DemandSeries, horizon_s: float) -> DemandForecast:
         what = f"{len(values)} steps of past for {horizon} ahead"
         fix = "give at least two steps, and ask for a week at most"
         raise one(InputError, "forecast", series.name, what, fix)
-    _refuse_past_memory(series, horizon)
+    _refuse_endless(series, horizon)
     at_s = series.begin_s + series.step_s * (len(values) + np.arange(horizon))
     if len(values) < LEAST_DAYS * season.day:
         return _too_short(series, values, season=season, at_s=floats(at_s))
-    table = expert_table(values, season, horizon)
+    experts = Experts(values, season)
     memo: Memo = {}
-    rows, held = backtest(values, season, horizon, table=table, memo=memo)
+    rows, held = backtest(values, season, horizon, experts=experts, memo=memo)
     now = len(values) - 1
-    middle, low, high = trusted(table, values, now, season=season, horizon=horizon, memo=memo)
+    middle, low, high = trusted(experts, values, now, season=season, horizon=horizon, memo=memo)
     best = min(rows, key=lambda row: row.mase_ratio) if rows else None
     return DemandForecast(
         series=series,
@@ -62,10 +62,10 @@ def forecast(series: DemandSeries, horizon_s: float) -> DemandForecast:
     )
 
 
-def _refuse_past_memory(series: DemandSeries, horizon: int) -> None:
+def _refuse_endless(series: DemandSeries, horizon: int) -> None:
     n = len(series.level)
     if n * horizon > MOST_CELLS:
-        what = f"{n:,} steps of past for {horizon:,} ahead are more than memory holds"
+        what = f"{n:,} steps of past for {horizon:,} ahead would take too long"
         coarse = series.step_s * (n * horizon / MOST_CELLS) ** 0.5
         fix = f"take longer steps (--step-s {coarse:.0f}), or a shorter horizon"
         raise one(InputError, "forecast", series.name, what, fix)
@@ -82,12 +82,12 @@ def backtest(
     season: Season,
     horizon: int,
     *,
-    table: Floats | None = None,
+    experts: Experts | None = None,
     memo: Memo | None = None,
 ) -> tuple[tuple[BacktestRow, ...], float | None]:
     """Errors from past origins, a day apart, and the share of values inside the range."""
     said_before: Memo = {} if memo is None else memo
-    known = expert_table(values, season, horizon) if table is None else table
+    known = Experts(values, season) if experts is None else experts
     last = len(values) - horizon - 1
     first = LEAST_DAYS * season.day
     origins = list(range(last, first - 1, -season.day))[:N_ORIGINS]
@@ -102,7 +102,7 @@ def backtest(
         said = {
             "combination": found.middle,
             "last value": np.full(horizon, values[origin]),
-            "as a day ago": known[origin, 1:, 1],
+            "as a day ago": _day_ago(known, origin, horizon),
         }
         for name, guess in said.items():
             errors[name].append(float(np.abs(guess - truth).mean()) / scale)
@@ -151,10 +151,10 @@ def _too_short(
 
 
 def trusted(
-    table: Floats, values: Floats, origin: int, *, season: Season, horizon: int, memo: Memo
+    experts: Experts, values: Floats, origin: int, *, season: Season, horizon: int, memo: Memo
 ) -> Combined:
     """The combination leaning to a baseline where that did better in the last week."""
-    own = _own(table, values, origin, season=season, horizon=horizon, memo=memo)
+    own = _own(experts, values, origin, season=season, horizon=horizon, memo=memo)
     if float((values[: origin + 1] == 0).mean()) > SPARSE:
         return own
     scale = float(np.abs(np.diff(_by_day(values[: origin + 1], season.day), axis=0)).mean())
@@ -166,15 +166,15 @@ def trusted(
         past = origin - age * season.day
         if past < N_FIRST_DAYS * season.day:
             break
-        said = _own(table, values, past, season=season, horizon=horizon, memo=memo)
-        guesses = _guesses(table, values, past, said.middle)
+        said = _own(experts, values, past, season=season, horizon=horizon, memo=memo)
+        guesses = _guesses(experts, values, past, said.middle)
         weight = FADE ** (age - nearest)
         total = total + weight * np.abs(guesses - values[past + 1 : past + 1 + horizon]).mean(1)
         days += weight
     errors = total / days
     shares = (errors.min() / errors) ** POWER
     shares /= shares.sum()
-    middle = shares @ _guesses(table, values, origin, own.middle)
+    middle = shares @ _guesses(experts, values, origin, own.middle)
     shift = middle - own.middle
     # Past errors of one sign move the whole range: the expected value stays inside it.
     low, high = np.minimum(own.low + shift, middle), np.maximum(own.high + shift, middle)
@@ -182,18 +182,22 @@ def trusted(
 
 
 def _own(
-    table: Floats, values: Floats, origin: int, *, season: Season, horizon: int, memo: Memo
+    experts: Experts, values: Floats, origin: int, *, season: Season, horizon: int, memo: Memo
 ) -> Combined:
     if origin not in memo:
-        memo[origin] = combined(table, values, origin, season=season, horizon=horizon)
+        memo[origin] = combined(experts, values, origin, season=season, horizon=horizon)
     return memo[origin]
 
 
-def _guesses(table: Floats, values: Floats, origin: int, middle: Floats) -> Floats:
+def _guesses(experts: Experts, values: Floats, origin: int, middle: Floats) -> Floats:
     """[combination, last value, a day ago] by step ahead."""
     horizon = len(middle)
-    day_ago = np.nan_to_num(table[origin, 1 : horizon + 1, 1], nan=values[origin])
+    day_ago = np.nan_to_num(_day_ago(experts, origin, horizon), nan=values[origin])
     return np.stack([middle, np.full(horizon, values[origin]), day_ago])
+
+
+def _day_ago(experts: Experts, origin: int, horizon: int) -> Floats:
+    return experts.said(np.array([origin]), np.arange(1, horizon + 1))[:, 1]
 
 
 def _by_day(values: Floats, day: int) -> Floats:

@@ -42,7 +42,7 @@ def value_at(result: Mapping[str, Any], path: str) -> Any:
         return result[path]
     found: Any = result
     for key in path.split("."):
-        if isinstance(found, list) and key.isdigit() and int(key) < len(found):
+        if isinstance(found, list) and key in map(str, range(len(found))):
             found = found[int(key)]
         elif isinstance(found, Mapping):
             found = found.get(key)

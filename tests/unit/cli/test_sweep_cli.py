@@ -11,6 +11,7 @@ import pytest
 
 from gpuplan.cli.sweep import cases_of, compute_case, read_sweep
 from gpuplan.errors import InputError
+from gpuplan.report.sweep import value_at
 from hardening.command import PROGRAM, environment, gpuplan
 
 FIT = """
@@ -80,6 +81,12 @@ def test_a_changed_input_file_is_another_case(tmp_path: Path):
         ("verb: fit\naxes: {a: 5}", r"axes\.a"),
         ("verb: fit\naxes: {a: []}", r"axes\.a"),
         ("verb: fit\naxes: {a: 0..99999999}", r"axes\.a"),
+        ("verb: fit\naxes: {a: 9..3}", r"axes\.a"),
+        ("verb: fit\naxes: {a: ²..³}", r"axes\.a"),
+        (f"verb: fit\naxes: {{a: 0..{'9' * 5000}}}", r"axes\.a"),
+        ("verb: fit\ncolumns: 5\naxes: {a: [1]}", "columns"),
+        ("verb: fit\ncolumns: [[1]]\naxes: {a: [1]}", "columns"),
+        ("verb: fit\n1: 2\ncolour: red\naxes: {a: [1]}", "no key"),
     ],
 )
 def test_what_is_no_sweep_is_refused(tmp_path: Path, text: str, said: str):
@@ -96,3 +103,21 @@ def test_too_many_cases_are_refused(tmp_path: Path):
 def test_a_misspelt_option_is_a_refusal_of_its_case(tmp_path: Path):
     found = compute_case({"verb": "fit", "arguments": ["--colour", "red"], "folder": str(tmp_path)})
     assert found["exit_code"] == 2
+
+
+def test_a_zero_is_a_value_and_a_device_is_no_input_file(tmp_path: Path):
+    text = (
+        "verb: plan\narguments: [/dev/zero]\noptions: {samples: 0, exact: false}\naxes: {seed: [0]}"
+    )
+    (case,) = cases_of(read_sweep(written(tmp_path, text)))
+    assert case.case["arguments"] == ["/dev/zero", "--samples", "0", "--seed", "0"]
+
+
+def test_help_is_no_result(tmp_path: Path):
+    found = compute_case({"verb": "fit", "arguments": ["--help"], "folder": str(tmp_path)})
+    assert found == {"error": "its options print no JSON document", "exit_code": 2}
+
+
+@pytest.mark.parametrize("key", ["²", "9" * 5000, "1", "-1"])
+def test_a_column_that_is_not_there_is_empty(key: str):
+    assert value_at({"rows": [1]}, f"rows.{key}") is None

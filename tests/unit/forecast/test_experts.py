@@ -5,34 +5,36 @@ import pytest
 
 from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.forecast import DemandSeries
-from gpuplan.forecast.combine import NAMES, Past, Season, _groups, _tail, _weights, expert_table
+from gpuplan.forecast.combine import NAMES, Experts, Past, Season, _groups, _tail, _weights
 from gpuplan.forecast.predict import backtest, forecast, season_of
 
 SEASON = Season(day=2, week=4)
 PAST = floats([1.0, 10.0, 3.0, 20.0, 5.0, 30.0])
 
 
+def said(origin: int, ahead: int) -> np.ndarray:
+    return Experts(PAST, SEASON).said(np.array([origin]), ahead)[0]
+
+
 def test_every_expert_one_step_after_the_last_value():
-    said = dict(zip(NAMES, expert_table(PAST, SEASON, 2)[5, 1], strict=True))
-    assert said["last"] == 30.0
-    assert said["day ago"] == 5.0
-    assert said["day's shape"] == 3.0  # of 5, 3, 1
-    assert said["week ago"] == 3.0
-    assert said["day's level"] == 17.5  # of 5 and 30
-    assert said["week's level"] == 12.5  # of 3, 20, 5, 30
-    assert said["shifted shape"] == 30.0 + 3.0 - 15.0  # the shape of now: of 20 and 10
+    found = dict(zip(NAMES, said(5, 1), strict=True))
+    assert found["last"] == 30.0
+    assert found["day ago"] == 5.0
+    assert found["day's shape"] == 3.0  # of 5, 3, 1
+    assert found["week ago"] == 3.0
+    assert found["day's level"] == 17.5  # of 5 and 30
+    assert found["week's level"] == 12.5  # of 3, 20, 5, 30
+    assert found["shifted shape"] == 30.0 + 3.0 - 15.0  # the shape of now: of 20 and 10
 
 
 def test_steps_beyond_a_day_use_the_last_known_day():
-    table = expert_table(PAST, SEASON, 4)
-    assert table[5, 3, 1] == table[5, 1, 1] == 5.0
-    assert table[5, 4, 1] == table[5, 2, 1] == 30.0
+    assert said(5, 3)[1] == said(5, 1)[1] == 5.0
+    assert said(5, 4)[1] == said(5, 2)[1] == 30.0
 
 
 def test_without_a_past_an_expert_says_nothing():
-    table = expert_table(PAST, SEASON, 1)
-    assert np.isnan(table[0, 1, 1])
-    assert table[0, 1, 0] == 1.0
+    assert np.isnan(said(0, 1)[1])
+    assert said(0, 1)[0] == 1.0
 
 
 def test_the_right_expert_gets_the_weight():

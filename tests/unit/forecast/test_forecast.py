@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.forecast import DemandSeries, OrderTerms
 from gpuplan.errors import InputError
-from gpuplan.forecast.combine import Season, combined, expert_table
+from gpuplan.forecast.combine import Experts, Season, _rolling_median, combined
 from gpuplan.forecast.orders import advice, seconds_until, trend_of, weekly_peaks
 from gpuplan.forecast.predict import MOST_CELLS, backtest, forecast, season_of, trusted
 
@@ -36,10 +36,28 @@ def test_a_daily_shape_is_repeated():
     assert found.method == "combination of simple forecasts"
 
 
-def test_steps_too_short_for_memory_are_refused_with_steps_that_are_not():
+def test_steps_too_short_are_refused_with_steps_that_are_not():
     n = 1 + MOST_CELLS // 43_200
     with pytest.raises(InputError, match=r"--step-s \d+"):
         forecast(load(np.ones(n), step_s=2.0), DAY_S)
+
+
+def test_minutes_are_forecast_as_hours_are():
+    """Ten days of minutes: fitted to a part of the origins, with the same figures."""
+    smooth = np.interp(np.arange(14_400) / 60, np.arange(24), day_shape(1), period=24)
+    minutes = forecast(load(smooth, step_s=60.0), DAY_S)
+    hours = forecast(load(day_shape(10)), DAY_S)
+    assert len(minutes.middle) == 1_440
+    assert minutes.middle[::60] == pytest.approx(hours.middle, rel=0.02)
+
+
+def test_levels_are_medians_of_what_is_there():
+    values = np.random.default_rng(2).integers(0, 9, 80).astype(float)
+    values[[0, 5, 6, 40]] = np.nan
+    windows = [values[max(0, k - 6) : k + 1] for k in range(1, 80)]
+    found = _rolling_median(values, 7)
+    assert np.isnan(found[0])
+    assert found[1:].tolist() == [np.nanmedian(window) for window in windows]
 
 
 def test_an_outage_does_not_move_the_level():
@@ -64,8 +82,7 @@ def test_the_future_is_not_seen(seed):
     changed[origin + 1 :] = random.gamma(2.0, 1000.0, len(values) - origin - 1)
     for way in (combined, lambda *given, **named: trusted(*given, **named, memo={})):
         first, second = (
-            way(expert_table(v, HOURS, 24), v, origin, season=HOURS, horizon=24)
-            for v in (values, changed)
+            way(Experts(v, HOURS), v, origin, season=HOURS, horizon=24) for v in (values, changed)
         )
         assert first.middle == pytest.approx(second.middle)
         assert first.high == pytest.approx(second.high)
@@ -106,9 +123,9 @@ def test_a_baseline_that_was_right_all_week_is_followed():
     wild = random.uniform(10.0, 90.0, 24 * 10)
     calm = np.full(24 * 9, 50.0) + np.repeat(random.normal(0.0, 8.0, 9), 24)
     values = np.concatenate([wild, calm])
-    table, origin = expert_table(values, HOURS, 24), len(values) - 1
-    plain = combined(table, values, origin, season=HOURS, horizon=24)
-    lean = trusted(table, values, origin, season=HOURS, horizon=24, memo={})
+    experts, origin = Experts(values, HOURS), len(values) - 1
+    plain = combined(experts, values, origin, season=HOURS, horizon=24)
+    lean = trusted(experts, values, origin, season=HOURS, horizon=24, memo={})
     last = values[origin]
     assert np.abs(lean.middle - last).mean() <= np.abs(plain.middle - last).mean() + 1e-9
 
@@ -116,9 +133,9 @@ def test_a_baseline_that_was_right_all_week_is_followed():
 def test_a_sparse_past_is_left_to_the_combination():
     values = np.zeros(24 * 12)
     values[::7] = 30.0
-    table, origin = expert_table(values, HOURS, 24), len(values) - 1
-    plain = combined(table, values, origin, season=HOURS, horizon=24)
-    lean = trusted(table, values, origin, season=HOURS, horizon=24, memo={})
+    experts, origin = Experts(values, HOURS), len(values) - 1
+    plain = combined(experts, values, origin, season=HOURS, horizon=24)
+    lean = trusted(experts, values, origin, season=HOURS, horizon=24, memo={})
     assert lean.middle == pytest.approx(plain.middle)
 
 

@@ -40,6 +40,7 @@ LEAST_KIND = 30  # jobs of a kind that say enough about how long it lasts
 SIZE_EDGES = (1, 2, 8, 64)
 LEAST_RECORD = 30  # estimates before the shares outside of a range are adapted
 ADAPT_FRAC = 0.05  # of a share, by which a miss or a hit moves it [Gibbs2021]
+MOST_WORK = 20_000_000  # estimates x (jobs that wait)²: about 15 s
 ROUNDING = 1e-9
 ALONE_WAITS = 2.0  # waits apart from each other, two jobs miss by themselves; Assumption
 Z90 = 1.2816  # 90th percentile of a normal distribution
@@ -61,9 +62,14 @@ def start_estimate(cluster: Cluster, jobs: Jobs, request: EtaRequest) -> StartEs
     history = simulate_cluster(cluster, past, until_s=now_s)
     running, queued = held_at(past, history, now_s)
     wait_s = expected_wait(cluster, past, history, replace(request, at_s=now_s))
-    earlier = record(cluster, past, history, request)
+    n_record = record_size(request.n_record, len(queued))
+    earlier = record(cluster, past, history, replace(request, n_record=n_record))
     low, high = calibrated(wait_s, earlier, now_s)
     why = "durations and arrivals to come are drawn from the trace up to the submission"
+    assumptions = [assume("what comes next", "as before", why, "--jobs")]
+    if n_record < request.n_record:
+        why = f"{len(queued):,} jobs wait, and every estimate looks at all of them again"
+        assumptions.append(assume("recent jobs of the range", f"{n_record}", why, "--record"))
     return StartEstimate(
         request=request,
         wait_p50_s=wait_s,
@@ -73,8 +79,13 @@ def start_estimate(cluster: Cluster, jobs: Jobs, request: EtaRequest) -> StartEs
         n_queued=len(queued),
         queued_accelerators=int(past.n_accelerators[queued].sum()),
         n_record=len(earlier.scores),
-        assumptions=(assume("what comes next", "as before", why, "--jobs"),),
+        assumptions=tuple(assumptions),
     )
+
+
+def record_size(n_asked: int, n_queued: int) -> int:
+    """Estimates that a queue leaves time for: each costs the square of the jobs that wait."""
+    return max(2, min(n_asked, MOST_WORK // max(1, n_queued**2)))
 
 
 def score(wait_s: Floats | float, expected_s: Floats | float) -> Floats:

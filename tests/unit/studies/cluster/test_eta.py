@@ -20,6 +20,7 @@ from gpuplan.studies.cluster.eta import (
     judged,
     n_alone,
     record,
+    record_size,
     score,
     start_estimate,
     stretch,
@@ -207,6 +208,17 @@ def test_what_cannot_be_answered_is_refused(asked, what):
     request = EtaRequest(**{"n_accelerators": 1, "duration_s": 60.0, **asked})
     with pytest.raises(InputError, match=what):
         start_estimate(small(jobs), jobs, request)
+
+
+def test_a_long_queue_leaves_time_for_fewer_estimates(monkeypatch):
+    assert [record_size(100, n) for n in (0, 447, 1000, 10**6)] == [100, 100, 20, 2]
+    jobs = steady(300, per_h=200.0)
+    asked = EtaRequest(n_accelerators=1, duration_s=3600.0)
+    monkeypatch.setattr("gpuplan.studies.cluster.eta.MOST_WORK", 4)
+    found = start_estimate(small(jobs), jobs, asked)
+    assert found.n_queued > 0
+    assert found.n_record <= 3
+    assert "jobs wait" in found.assumptions[-1].why
 
 
 def test_files_in_an_estimate_out():
