@@ -184,7 +184,9 @@ def test_a_wide_replica_is_a_group_of_pods():
     leader = template["leaderTemplate"]["spec"]["containers"][0]
     worker = template["workerTemplate"]["spec"]["containers"][0]
     assert "ray start --head" in leader["command"][2]
-    assert "ray start --address=$(LWS_LEADER_ADDRESS)" in worker["command"][2]
+    wait, _, join = worker["command"][2].partition("done; ")
+    assert wait.startswith("until ray health-check --address $(LWS_LEADER_ADDRESS):6379;")
+    assert join == "exec ray start --address=$(LWS_LEADER_ADDRESS):6379 --block"
     assert leader["resources"]["limits"]["nvidia.com/gpu"] == "8"
     assert "readinessProbe" not in worker
 

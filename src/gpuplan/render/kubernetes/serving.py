@@ -122,8 +122,10 @@ def _wide_commands(one: DeployedPool, served: ServedModel) -> tuple[list[str], l
         return _data_parallel(one, words)
     lead = f"ray start --head --port={RAY_PORT} && exec "
     joined = " ".join([*words, "--distributed-executor-backend", "ray"])
-    join = f"ray start --address={LEADER}:{RAY_PORT} --block"
-    return ["bash", "-c", lead + joined], ["bash", "-c", join]
+    # A worker that gives up before the leader is there would have the whole group made anew.
+    wait = f"until ray health-check --address {LEADER}:{RAY_PORT}; do sleep 5; done; "
+    join = f"exec ray start --address={LEADER}:{RAY_PORT} --block"
+    return ["bash", "-c", lead + joined], ["bash", "-c", wait + join]
 
 
 def _data_parallel(one: DeployedPool, words: list[str]) -> tuple[list[str], list[str]]:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gpuplan.report.formats import accelerator_name, chance, percent, usd
-from gpuplan.units import DAY, KW, MS
+from gpuplan.report.formats import accelerator_name, chance, percent, span, usd
+from gpuplan.units import DAY, KW, MINUTE, MS
 
 Document = Mapping[str, Any]
 PURCHASES = {
@@ -207,7 +207,7 @@ def targets(document: Document) -> list[Target]:
         if reached is None:
             continue
         first, *rest = slo["what"].split(" ")
-        name = " ".join((first.upper(), *rest))
+        name = " ".join((first.upper(), *rest)) if rest else first.capitalize()
         text = f"{_ms(reached['value'])} of {_ms(slo['limit_s'])}"
         used = reached["value"] / slo["limit_s"]
         found.append(Target(name, text, used, bool(slo["is_kept"])))
@@ -215,6 +215,8 @@ def targets(document: Document) -> list[Target]:
 
 
 def _ms(seconds: float) -> str:
+    if seconds >= 5 * MINUTE:
+        return span(seconds)
     return f"{seconds / MS:,.0f} ms" if seconds < 10 else f"{seconds:,.1f} s"
 
 

@@ -98,6 +98,12 @@ def test_runs_have_days_total_and_mfu():
     assert [cell.text for cell in found.rows[0].cells[1:4]] == ["2", "$5,000", "41 %"]
 
 
+def test_a_deadline_is_told_in_hours():
+    slo = {"what": "deadline", "reached_s": {"value": 57_693.2}, "limit_s": 86_400.0}
+    [found] = targets({"plan": {"slo": {"promises": [{**slo, "is_kept": True}]}}})
+    assert (found.name, found.text) == ("Deadline", "16.0 h of 24.0 h")
+
+
 def test_targets_say_how_much_of_each_slo_is_used():
     slo = {"what": "ttft p95", "limit_s": 2.0, "is_kept": True, "reached_s": {"value": 0.5}}
     given = {**slo, "reached_s": None}
