@@ -8,15 +8,7 @@ import typer
 
 from gpuplan import api
 from gpuplan.cli.command import add_to, group
-from gpuplan.cli.options import (
-    Json,
-    Output,
-    Overlay,
-    Store,
-    arg,
-    opt,
-    user_store,
-)
+from gpuplan.cli.options import Json, Output, Overlay, Store, arg, opt, user_store
 from gpuplan.cli.output import Form, busy, chosen, emit
 from gpuplan.errors import CatalogError
 
@@ -92,10 +84,7 @@ def show(
 
 
 def check(
-    overlay: Overlay = None,
-    store: Store = None,
-    output: Output = Form.TABLE,
-    as_json: Json = False,
+    overlay: Overlay = None, store: Store = None, output: Output = Form.TABLE, as_json: Json = False
 ) -> None:
     """Run the integrity rules; exits with code 5 when a fact is unsound."""
     today = datetime.now(tz=UTC).date()

@@ -40,12 +40,7 @@ On = Annotated[
 ]
 Ttft = Annotated[
     float | None,
-    opt(
-        SLO,
-        "Target of time to first token (TTFT), ms; recall counts it.",
-        "--slo-ttft-ms",
-        min=0,
-    ),
+    opt(SLO, "Target of time to first token (TTFT), ms; recall counts it.", "--slo-ttft-ms", min=0),
 ]
 Beta = Annotated[float, opt(ANALYSIS, "Beta of F-beta: weight of recall over precision.", min=0.01)]
 Hours = Annotated[float, opt(SERVER, "Hours of history to read.", min=0.01)]

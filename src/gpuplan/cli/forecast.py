@@ -67,8 +67,7 @@ class ForecastOptions(NamedTuple):
     """Options of `forecast`, in the order of its help."""
 
     source: Annotated[
-        str,
-        arg("Telemetry file that `gpuplan diagnose` reads, or a Prometheus server's URL."),
+        str, arg("Telemetry file that `gpuplan diagnose` reads, or a Prometheus server's URL.")
     ]
     devices: int | None = option(FLEET, "Number of accelerators in the fleet.", min=1)
     capacity: float | None = option(FLEET, "Capacity of the fleet in the metric's unit.")

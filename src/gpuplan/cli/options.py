@@ -61,8 +61,7 @@ def accelerators_in(group: str, help_text: str) -> Any:
 
 
 Model = Annotated[
-    str,
-    arg("Model name, config.json, or a folder that holds one.", autocompletion=model_names),
+    str, arg("Model name, config.json, or a folder that holds one.", autocompletion=model_names)
 ]
 On = Annotated[str, accelerators_in(MODEL, "Accelerators of the deployment, e.g. H100 or 8xH100.")]
 Accelerator = Annotated[str, accelerators_in(MODEL, "Accelerator type, e.g. H100, L40S or cpu.")]
@@ -84,8 +83,7 @@ NodeGbit = Annotated[
     ),
 ]
 Precision = Annotated[
-    str | None,
-    opt(MODEL, "Weight precision: bf16, fp8, int4 …; the published one by default."),
+    str | None, opt(MODEL, "Weight precision: bf16, fp8, int4 …; the published one by default.")
 ]
 KvPrecision = Annotated[
     str | None, opt(MODEL, "KV cache precision: bf16 or fp8 (vLLM's kv_cache_dtype).")
@@ -109,8 +107,7 @@ ThinkTime = Annotated[
     opt(LOAD, "Mean think time of a user between requests, s.", "--think-time-s", min=0),
 ]
 PrefixHitRate = Annotated[
-    float | None,
-    opt(LOAD, "Prefix cache hit rate: share of prompt tokens, 0 to 1.", min=0, max=1),
+    float | None, opt(LOAD, "Prefix cache hit rate: share of prompt tokens, 0 to 1.", min=0, max=1)
 ]
 Sequence = Annotated[
     int, opt(TRAINING, "Sequence length of a training sample, tokens.", "--seq-length", min=1)

@@ -22,17 +22,12 @@ To = Annotated[
     ),
 ]
 Out = Annotated[
-    Path | None,
-    opt(OUTPUT, "Folder to write to; without it, text goes to the terminal.", "--out"),
+    Path | None, opt(OUTPUT, "Folder to write to; without it, text goes to the terminal.", "--out")
 ]
 
 
 def render(
-    file: File,
-    to: To = "kubernetes",
-    out: Out = None,
-    overlay: Overlay = None,
-    store: Store = None,
+    file: File, to: To = "kubernetes", out: Out = None, overlay: Overlay = None, store: Store = None
 ) -> None:
     """Render a plan as files for Kubernetes, engines, Slurm, SkyPilot, Prometheus and others."""
     found = api.render(file, to, overlays=overlay or (), store=user_store(store))

@@ -10,13 +10,7 @@ from gpuplan.diagnose.features import DeviceView, EngineView, window_means
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.telemetry.diagnosis import DeviceFacts, ModelFacts, Verdict
 from gpuplan.domain.telemetry.digest import quantile, summed
-from gpuplan.domain.telemetry.figures import (
-    Backlog,
-    ServiceFigures,
-    SloState,
-    TokenFlow,
-    WorkDone,
-)
+from gpuplan.domain.telemetry.figures import Backlog, ServiceFigures, SloState, TokenFlow, WorkDone
 from gpuplan.domain.telemetry.observation import Series, Telemetry
 
 WINDOW_S = 30.0

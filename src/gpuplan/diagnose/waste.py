@@ -13,13 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuplan.diagnose.features import DeviceView, EngineView
-from gpuplan.diagnose.rules.fleet import (
-    HELD_BYTES,
-    IDLE_UTIL,
-    WATCHED_S,
-    held_bytes,
-    is_idle,
-)
+from gpuplan.diagnose.rules.fleet import HELD_BYTES, IDLE_UTIL, WATCHED_S, held_bytes, is_idle
 from gpuplan.domain.telemetry.diagnosis import Quality, Reclaim, TeamUse, Waste
 from gpuplan.domain.telemetry.digest import summed
 from gpuplan.domain.telemetry.observation import Series, Telemetry

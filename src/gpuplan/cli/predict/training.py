@@ -201,9 +201,7 @@ def _scale_request(options: ScaleOptions) -> "ScaleRequest":
         sequence_tokens=options.sequence,
         n_micro_batches=options.gradient_accumulation_steps,
         layout=ScaleLayout(
-            is_hybrid=options.hsdp,
-            tp=options.tp,
-            allows_tp_across_nodes=options.tp_across_nodes,
+            is_hybrid=options.hsdp, tp=options.tp, allows_tp_across_nodes=options.tp_across_nodes
         ),
         recompute=options.recompute.value,
         links=NodeLinks(
