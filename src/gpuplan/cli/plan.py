@@ -169,7 +169,7 @@ OF_EVERY_PLAN |= {"out", "html", "output", "as_json"}
 OF_A_CLUSTER = OF_EVERY_PLAN | {"on", "budget"}
 # Every other option stands for a key of the scenario.
 OF_THE_RUN = OF_EVERY_PLAN | {"calibration", "what_if", "set_key", "weights", "engines", "replay"}
-OF_THE_RUN |= {"check", "force", "save", "verbose"}
+OF_THE_RUN |= {"check", "force", "save", "verbose", "largest_load"}
 
 
 def plan(options: PlanOptions) -> None:

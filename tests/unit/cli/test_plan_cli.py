@@ -7,7 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from gpuplan.cli.app import app
+from gpuplan.cli.plan import OF_THE_RUN, PlanOptions
 from gpuplan.errors import PlannerError
+from gpuplan.inputs.words.flags import KEYS
 from shared_data import ROOT
 
 EXAMPLE = str(ROOT / "examples" / "which-gpu.yaml")
@@ -122,3 +124,7 @@ def test_stale_prices_end_with_5_and_name_the_cure():
     assert exit_code(done) == 5
     assert "stale" in str(done.exception)
     assert "catalog update" in str(done.exception)
+
+
+def test_every_option_is_of_the_run_or_a_key_of_the_scenario():
+    assert set(PlanOptions._fields) - OF_THE_RUN == set(KEYS)

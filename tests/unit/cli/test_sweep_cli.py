@@ -121,3 +121,12 @@ def test_help_is_no_result(tmp_path: Path):
 @pytest.mark.parametrize("key", ["²", "9" * 5000, "1", "-1"])
 def test_a_column_that_is_not_there_is_empty(key: str):
     assert value_at({"rows": [1]}, f"rows.{key}") is None
+
+
+@pytest.mark.parametrize("name", ["chart.png", "chart.html"])
+def test_cases_without_numbers_have_no_chart(tmp_path: Path, name: str):
+    path = written(tmp_path, FIT.replace("Llama-3.1-8B", "no-such-model"))
+    done = gpuplan("sweep", path, "--workers", 1, "--chart", tmp_path / name)
+    assert done.returncode == 0, done.stderr
+    assert b"no chart is written" in done.stderr
+    assert not (tmp_path / name).exists()

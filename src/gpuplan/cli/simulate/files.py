@@ -125,6 +125,9 @@ def show_charts(
     targets: list[str], charts: "tuple[Chart, ...]", title: str, *, is_beside: bool
 ) -> None:
     """Charts where they were asked for; beside a result that machines read, on stderr."""
+    if not charts:
+        typer.echo("there are no numbers to draw: no chart is written", err=True)
+        return
     for target in targets:
         path = Path(target)
         if target == TERMINAL:
