@@ -8,6 +8,7 @@ from gpuplan.domain.simulation.engine import (
     Admission,
     AttentionRates,
     AttentionWork,
+    BlockRules,
     EngineLimits,
     Fleet,
     StepTable,
@@ -56,7 +57,7 @@ def limits_of(
             is_ahead=is_ahead,
             ends_by_eos=is_ahead and ends_by_eos,
             lone_prompt_is_whole=bool(n_sequences % 2),
-            watermark_blocks=n_sequences % 3,
+            blocks=BlockRules(watermark_blocks=n_sequences % 3),
         ),
     }
     return EngineLimits(**(values | changes))  # type: ignore[arg-type]

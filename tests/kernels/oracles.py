@@ -18,8 +18,8 @@ def rules_of(limits: EngineLimits) -> Rules:
         long_prefill_tokens=limits.long_prefill_tokens or 0,
         ends_by_eos=limits.admission.ends_by_eos,
         lone_is_whole=limits.admission.lone_prompt_is_whole,
-        watermark=limits.admission.watermark_blocks,
-        bare_first=limits.admission.reuses_bare_first,
+        watermark=limits.admission.blocks.watermark_blocks,
+        bare_first=limits.admission.blocks.reuses_bare_first,
         caches=limits.caches_prefixes, is_priority=limits.scheduling == "priority",
     )  # fmt: skip
 

@@ -49,8 +49,8 @@ def rules_of(limits: EngineLimits) -> Rules:
     admission = limits.admission
     return Rules(
         limits.max_batch_tokens, limits.max_sequences, limits.n_blocks, limits.block_tokens,
-        admission.reserves_prompt, limits.long_prefill_tokens or 0, admission.watermark_blocks,
-        admission.is_ahead, admission.lone_prompt_is_whole,
+        admission.reserves_prompt, limits.long_prefill_tokens or 0,
+        admission.blocks.watermark_blocks, admission.is_ahead, admission.lone_prompt_is_whole,
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from gpuplan.domain.traffic.stream import Grouping, requests_of
 from gpuplan.simulation.serving.run import simulate_serving
 
 HERE = Path(__file__).parent
-# Streams with draft tokens or stages, kept by tools/check_vllm.py --record.
+# Streams with draft tokens, stages or groups of layers, kept by tools/check_vllm.py --record.
 DRAFTED = HERE / "vllm" / "drafted.json.gz"
 # Recorded to a nanosecond.
 TOLERANCE_S = 2e-9

@@ -29,7 +29,7 @@ def test_every_request_is_as_the_engine_served_it(regime: str, version: str, met
 
 @pytest.mark.parametrize("method", ["jump", "step"])
 @pytest.mark.parametrize("name", sorted(DRAFTS))
-def test_drafts_stages_and_adapters_are_scheduled_as_the_engine_does(name: str, method: str):
+def test_drafts_stages_adapters_and_groups_are_scheduled_as_the_engine_does(name: str, method: str):
     kept, differing = DRAFTS[name], {}
     for version, given in kept["answers"].items():
         case, answer = by_ids(kept["case"], given)

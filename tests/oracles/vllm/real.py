@@ -97,6 +97,30 @@ def _limited(kind: Any, n_adapters: int) -> Any:
     return type("Limited", (kind,), {"__init__": begin})
 
 
+def _grouped(oracle: Any, limits: dict[str, Any]) -> Any:
+    """The engine's cache, whose layers are in groups with windows of their own: [kind, tokens]."""
+    interface: Any = importlib.import_module("vllm.v1.kv_cache_interface")
+    shape = {"num_kv_heads": 1, "head_size": 1, "dtype": oracle.torch.float32}
+    shape["block_size"] = limits["block_tokens"]
+
+    def spec(kind: str, n_tokens: int) -> Any:
+        if kind == "window":
+            return interface.SlidingWindowSpec(**shape, sliding_window=n_tokens)
+        if kind == "chunk":
+            return interface.ChunkedLocalAttentionSpec(**shape, attention_chunk_size=n_tokens)
+        return interface.FullAttentionSpec(**shape)
+
+    def made(num_blocks: int, **_: Any) -> Any:
+        groups = [
+            oracle.KVCacheGroupSpec([f"layer {at}"], spec(*one))
+            for at, one in enumerate(limits["groups"])
+        ]
+        return kind(num_blocks=num_blocks, kv_cache_tensors=[], kv_cache_groups=groups)
+
+    kind = oracle.KVCacheConfig
+    return made
+
+
 def _ending(kind: Any) -> Any:
     """The clock, which ends a stream whose requests preempt one another for ever."""
 
@@ -125,6 +149,8 @@ def _run(oracle: Any, drafts: Any, case: dict[str, Any]) -> dict[str, Any]:
     if limits.get("n_drafts"):
         oracle.DraftTokenIds = importlib.import_module("vllm.v1.outputs").DraftTokenIds
         changes["Engine"] = drafts.drafting(oracle, case)
+    if limits.get("groups"):
+        changes["KVCacheConfig"] = _grouped(oracle, limits)
     if limits.get("max_adapters"):
         changes["Engine"] = _limited(oracle.Engine, limits["max_adapters"])
     with patch.multiple(oracle, **changes):

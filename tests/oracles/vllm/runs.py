@@ -5,7 +5,14 @@ from typing import Any
 
 from gpuplan.domain.columns import ints
 from gpuplan.domain.inference.performance import Drafts
-from gpuplan.domain.simulation.engine import Admission, EngineLimits, Fleet, StageRules
+from gpuplan.domain.simulation.engine import (
+    Admission,
+    BlockRules,
+    EngineLimits,
+    Fleet,
+    KvGroup,
+    StageRules,
+)
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.domain.traffic.stream import Grouping, PrefixBlocks, requests_of
 from gpuplan.performance.serving.vllm import vllm_version
@@ -23,10 +30,17 @@ def admission(version: str, case: Case) -> Admission:
         is_ahead=limits["is_ahead"],
         ends_by_eos=case["ends_by_itself"],
         lone_prompt_is_whole=rules.lone_prompt_is_whole,
-        reuses_bare_first=rules.reuses_bare_first,
-        watermark_blocks=int(limits.get("watermark", 0.0) * (limits["n_blocks"] + 1))
-        if rules.has_watermark
-        else 0,
+        blocks=BlockRules(
+            reuses_bare_first=rules.reuses_bare_first,
+            watermark_blocks=int(limits.get("watermark", 0.0) * (limits["n_blocks"] + 1))
+            if rules.has_watermark
+            else 0,
+            groups=tuple(
+                KvGroup(kind=kind, tokens=tokens) for kind, tokens in limits.get("groups", ())
+            ),
+            caps_windows=rules.caps_windows,
+            frees_windows_late=rules.frees_windows_late,
+        ),
         stages=StageRules(fills_queue=rules.fills_queue, waits_for_late=rules.waits_for_late),
         pads_decodes=rules.pads_decodes,
         chunks_prompts=limits.get("chunks", True),

@@ -163,6 +163,14 @@ class SimulateOptions(NamedTuple):
         ENGINE, "Maximum tokens per iteration (vLLM's max_num_batched_tokens).", min=1
     )
     kv_blocks: int | None = option(ENGINE, "Number of KV cache blocks; computed by default.", min=1)
+    block_size: int | None = option(
+        ENGINE, "Tokens of a KV cache block; 16 for vLLM, 1 for SGLang by default.", min=1
+    )
+    kv_groups: Text = option(
+        ENGINE,
+        "Layer groups that share the KV blocks (vLLM's hybrid KV cache): window:128,full for "
+        "gpt-oss, window:1024x5,full for Gemma 3; also chunk:8192 and state.",
+    )
     step_time: Text = option(
         ENGINE, "Step times of your own: step_s=0.008,token_s=2e-5,context_s=4e-8,pair_s=1e-9."
     )

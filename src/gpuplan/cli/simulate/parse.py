@@ -9,6 +9,7 @@ from gpuplan.units import MS
 
 if TYPE_CHECKING:
     from gpuplan.domain.scenario.demand import LengthShape, TokenLengths
+    from gpuplan.domain.simulation.engine import KvGroup
     from gpuplan.domain.simulation.outcome import SloTargets
     from gpuplan.domain.traffic.drawn import Phase
 
@@ -65,6 +66,22 @@ def phases(text: str | None) -> "tuple[Phase, ...]":
         return tuple(Phase(requests_per_s=float(a), stay_s=float(b)) for a, b in pairs)
     except ValueError:
         raise _wrong("--phases", text, "write rate x seconds, e.g. 2x300,20x30") from None
+
+
+def kv_groups(text: str | None) -> "tuple[KvGroup, ...]":
+    """window:128,full or window:1024x5,full: kinds, tokens, and how many."""
+    from gpuplan.domain.simulation.engine import KvGroup
+
+    found: list[KvGroup] = []
+    for part in text.split(",") if text else ():
+        read = re.fullmatch(
+            r"\s*(full|state|(window|chunk):0*([1-9]\d{0,8}))(x(\d{1,3}))?\s*", part
+        )
+        if read is None:
+            raise _wrong("--kv-groups", part, "write e.g. window:128,full or window:1024x5,full")
+        one_group = KvGroup(kind=read[2] or read[1], tokens=int(read[3] or "0"))
+        found += [one_group] * int(read[5] or "1")
+    return tuple(found)
 
 
 def hours(text: str | None) -> tuple[float, ...]:

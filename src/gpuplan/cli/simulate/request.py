@@ -6,6 +6,7 @@ from gpuplan.cli.options import bytes_per_s
 from gpuplan.cli.simulate.options import Batching, SimulateOptions
 from gpuplan.cli.simulate.parse import (
     hours,
+    kv_groups,
     lengths,
     objective,
     phases,
@@ -88,6 +89,8 @@ def _engine(options: SimulateOptions) -> "EngineRequest":
             watermark_frac=options.watermark,
             chunks_prompts=options.enable_chunked_prefill,
             ignores_eos=options.ignore_eos,
+            block_tokens=options.block_size,
+            groups=kv_groups(options.kv_groups),
         ),
         drafts=_speculation(options),
         draws_acceptance=options.draw_acceptance,

@@ -34,6 +34,27 @@ class StageRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KvGroup:
+    """Layers of one kind, which take blocks of their own from the pool that all groups share."""
+
+    kind: str  # full attention, a sliding "window", a "chunk" of local attention, or a "state"
+    tokens: int = 0  # of the window or the chunk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockRules:
+    """Who gets which blocks of the KV cache."""
+
+    watermark_blocks: int = 0  # left free by an admission while others run
+    reuses_bare_first: bool = True  # free blocks without text before the oldest with text
+    groups: tuple[KvGroup, ...] = ()  # of layers, in the engine's order; none: all alike
+    # A prompt is said to need no more of a window than it spans with the tokens on the way.
+    caps_windows: bool = True
+    # Blocks leave a window when the iteration that passed them has ended, not when it is drawn up.
+    frees_windows_late: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
     """When a request joins what runs, and what it may take."""
 
@@ -49,8 +70,7 @@ class Admission:
     stages: StageRules = StageRules()
     max_adapters: int | None = None  # different LoRA adapters in one iteration
     pads_decodes: bool = True  # one token of a prompt takes as many as a decode with its drafts
-    watermark_blocks: int = 0  # left free by an admission while others run
-    reuses_bare_first: bool = True  # free blocks without text before the oldest with text
+    blocks: BlockRules = BlockRules()
     prefill_first: PrefillFirst | None = None  # SGLang's scheduler; None: vLLM's
 
 
@@ -70,6 +90,11 @@ class EngineLimits:
     scheduling: str = "fcfs"  # or "priority": lower numbers first, then first come
     drafts: Drafts | None = None  # speculative decoding
     draws_acceptance: bool = False  # drafts are accepted by chance, step by step; else as the mean
+
+    @property
+    def groups(self) -> tuple[KvGroup, ...]:
+        """Of layers that share the blocks; none where all are alike."""
+        return self.admission.blocks.groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

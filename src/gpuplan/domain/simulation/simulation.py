@@ -9,7 +9,7 @@ from gpuplan.domain.provenance import Assumption, Estimate
 from gpuplan.domain.requests.requests import ReplicaSpan
 from gpuplan.domain.result import Result
 from gpuplan.domain.simulation.batching import BatchPolicy, BatchServers
-from gpuplan.domain.simulation.engine import Fleet, StepTimes
+from gpuplan.domain.simulation.engine import Fleet, KvGroup, StepTimes
 from gpuplan.domain.simulation.outcome import (
     ClassStatistics,
     FlowOverTime,
@@ -48,6 +48,8 @@ class AdmissionRequest:
     watermark_frac: float | None = None  # of the blocks, left free by admissions
     ignores_eos: bool | None = None  # responses end at the requested length, not by EOS
     chunks_prompts: bool = True  # else a prompt waits until it fits an iteration whole
+    block_tokens: int | None = None  # of a block of the KV cache
+    groups: tuple[KvGroup, ...] = ()  # of layers that share the blocks; none: all alike
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from gpuplan.domain.simulation.outcome import EngineTotals, Outcome, RequestTime
 from gpuplan.domain.traffic.stream import ClosedLoop, Grouping, Requests, requests_of
 from gpuplan.errors import InputError, InvariantError, one
 from gpuplan.simulation.serving.features import hits_of, in_lines
+from gpuplan.simulation.serving.groups import blocks_needed
 from gpuplan.simulation.serving.kernels.engine import records as rec
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.records import fill_records, read_records
@@ -46,7 +47,7 @@ def refusals_of(requests: Requests, limits: EngineLimits) -> Refusals:
     """Requests that an engine would reject with an error rather than queue."""
     total = requests.input_tokens + requests.output_tokens
     n_drafts = 0 if limits.drafts is None else limits.drafts.n_tokens
-    longest = limits.n_blocks * limits.block_tokens + 1 - n_drafts
+    longest = limits.n_blocks // max(1, len(limits.groups)) * limits.block_tokens + 1 - n_drafts
     if is_sglang(limits):
         longest = most_tokens(limits)
     if not limits.admission.chunks_prompts:
@@ -56,7 +57,7 @@ def refusals_of(requests: Requests, limits: EngineLimits) -> Refusals:
     n_least = min(requests.input_tokens.min(initial=1), requests.output_tokens.min(initial=1))
     if n_least > 0 and total.max(initial=0) <= longest:
         return Refusals(np.arange(len(requests)), ())
-    n_blocks = -(-np.maximum(total - 1 + n_drafts, 0) // limits.block_tokens)
+    n_blocks = blocks_needed(total - 1 + n_drafts, limits)
     checks = {
         "no tokens to read or to write": (requests.input_tokens < 1) | (requests.output_tokens < 1),
         "larger than the whole cache": (
@@ -163,8 +164,8 @@ def _limits(limits: EngineLimits, window: int) -> Ints:
     values[st.WAITS_FOR_LATE] = limits.admission.stages.waits_for_late
     values[st.PADS] = limits.admission.pads_decodes
     values[st.IS_CHUNKING] = limits.admission.chunks_prompts
-    values[st.WATERMARK] = limits.admission.watermark_blocks
-    values[st.BARE_FIRST] = limits.admission.reuses_bare_first
+    values[st.WATERMARK] = limits.admission.blocks.watermark_blocks
+    values[st.BARE_FIRST] = limits.admission.blocks.reuses_bare_first
     values[st.WINDOW] = window
     values[st.LONG_PREFILL] = limits.long_prefill_tokens or 0
     values[st.CHECKED] = 1

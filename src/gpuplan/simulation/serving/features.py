@@ -34,6 +34,7 @@ def has_features(limits: EngineLimits, requests: Requests | None = None) -> bool
     return bool(
         (requests is not None and _ends_differ(limits, requests))
         or limits.admission.n_stages > 1
+        or limits.groups
         or limits.admission.max_adapters is not None
         or limits.caches_prefixes
         or limits.scheduling == "priority"

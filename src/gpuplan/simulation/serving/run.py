@@ -26,6 +26,7 @@ from gpuplan.simulation.serving.features import (
     with_features,
     with_stages,
 )
+from gpuplan.simulation.serving.groups import group_problems, with_groups
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.cost import SCALE
 from gpuplan.simulation.serving.kernels.engine.lockstep import run_lockstep
@@ -93,6 +94,8 @@ def _engines(
         sim = with_features(sim, requests, (fleet.limits,), blocks=blocks, seed=fleet.seed)
         if fleet.limits.admission.n_stages > 1:
             sim = with_stages(sim, fleet.limits.admission.n_stages)
+        elif fleet.limits.groups:
+            sim = with_groups(sim, requests, fleet.limits)
     return sim
 
 
@@ -172,6 +175,7 @@ def check_fleet(requests: Requests, fleet: Fleet) -> None:
         problems.append(Problem("arrivals", what, "split them: at most 40 days"))
     is_lockstep = fleet.lockstep is not None
     problems += [*problems_of(limits), *sglang_problems(limits, is_lockstep=is_lockstep)]
+    problems += group_problems(limits, is_lockstep=is_lockstep)
     if fleet.batching is not None:
         problems += policy_problems(fleet.batching, limits)
     if problems:
@@ -179,7 +183,7 @@ def check_fleet(requests: Requests, fleet: Fleet) -> None:
 
 
 def _run(sim: AnyEngines, accepted: Ints, fleet: Fleet, *, method: str) -> None:
-    sim.limit[:, st.IS_JUMPING] = method == "jump"
+    sim.limit[:, st.IS_JUMPING] = method == "jump" and not fleet.limits.groups
     sim.limit[:, st.LAST_INSTANT] = st.FOREVER
     if fleet.router == "round_robin" and fleet.lockstep is None:
         run_apart(sim, accepted, 0)

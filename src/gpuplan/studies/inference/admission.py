@@ -2,7 +2,7 @@
 
 from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.provenance import Assumption, assume
-from gpuplan.domain.simulation.engine import Admission, PrefillFirst, StageRules
+from gpuplan.domain.simulation.engine import Admission, BlockRules, PrefillFirst, StageRules
 from gpuplan.domain.simulation.simulation import AdmissionRequest, EngineRequest, ReplicaRequest
 from gpuplan.errors import InputError, one
 from gpuplan.performance.serving.sglang import MAX_PREFILL_TOKENS, sglang_version
@@ -40,14 +40,19 @@ def admission_of(setup: ServingSetup, asked: EngineRequest, n_blocks: int = 0) -
         reserves_prompt=_or(typed.reserves_prompt, rules.reserves_prompt),
         ends_by_eos=typed.ignores_eos is False,
         lone_prompt_is_whole=rules.lone_prompt_is_whole,
-        reuses_bare_first=rules.reuses_bare_first,
         chunks_prompts=typed.chunks_prompts,
         n_stages=setup.n_stages,
         stages=StageRules(fills_queue=rules.fills_queue, waits_for_late=rules.waits_for_late),
         pads_decodes=rules.pads_decodes,
         max_adapters=_most_adapters(setup),
-        # vLLM counts the null block among all.
-        watermark_blocks=int((typed.watermark_frac or 0.0) * (n_blocks + 1)),
+        blocks=BlockRules(
+            # vLLM counts the null block among all.
+            watermark_blocks=int((typed.watermark_frac or 0.0) * (n_blocks + 1)),
+            reuses_bare_first=rules.reuses_bare_first,
+            groups=typed.groups,
+            caps_windows=rules.caps_windows,
+            frees_windows_late=rules.frees_windows_late,
+        ),
     )
 
 

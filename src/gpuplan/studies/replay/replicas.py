@@ -267,14 +267,14 @@ def _mean_load(requests: Requests, adapters: LoraUse | None) -> LoadRequest:
 
 
 def _settings(settings: EngineSettings, asked: EngineRequest) -> EngineSettings:
-    changes: dict[str, float | int] = {}
-    if asked.max_sequences is not None:
-        changes["max_sequences"] = asked.max_sequences
-    if asked.max_batch_tokens is not None:
-        changes["max_batch_tokens"] = asked.max_batch_tokens
-    if asked.memory_use_frac is not None:
-        changes["memory_use_frac"] = asked.memory_use_frac
-    return replace(settings, **changes)  # type: ignore[arg-type]
+    typed = {
+        "max_sequences": asked.max_sequences,
+        "max_batch_tokens": asked.max_batch_tokens,
+        "block_tokens": asked.admission.block_tokens,
+        "memory_use_frac": asked.memory_use_frac,
+    }
+    given = {name: value for name, value in typed.items() if value is not None}
+    return replace(settings, **given)  # type: ignore[arg-type]
 
 
 def fleet_of(

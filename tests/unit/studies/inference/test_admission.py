@@ -36,7 +36,7 @@ def test_the_version_decides_where_nobody_asks(
 ):
     limits = evaluated(setup(engine, version)).limits
     of = limits.admission
-    found = (of.is_ahead, of.reserves_prompt, of.reuses_bare_first, of.lone_prompt_is_whole)
+    found = (of.is_ahead, of.reserves_prompt, of.blocks.reuses_bare_first, of.lone_prompt_is_whole)
     assert (*found, limits.caches_prefixes) == rules
 
 
@@ -60,7 +60,10 @@ def test_what_was_asked_for_is_taken_and_not_told(is_on: bool):
 
 def test_a_watermark_counts_the_null_block():
     asked = EngineRequest(n_blocks=999, admission=AdmissionRequest(watermark_frac=0.01))
-    assert evaluated(setup("vllm", "0.32"), scheduler=asked).limits.admission.watermark_blocks == 10
+    assert (
+        evaluated(setup("vllm", "0.32"), scheduler=asked).limits.admission.blocks.watermark_blocks
+        == 10
+    )
 
 
 def test_stages_and_fixed_batches_are_not_scheduled_ahead():

@@ -90,6 +90,9 @@ def _scheduler_problems(fleet: ElasticFleet) -> Iterator[Problem]:
     if True in is_there and fleet.handover is not None:
         what = "with a prefill and a decode stage"
         yield Problem(NAME, what, "serve both on one pool, or simulate vLLM")
+    if any(pool.limits.groups for pool in fleet.pools):
+        what = "where users wait, pools differ or change, or the router knows prefixes"
+        yield Problem("KV groups", what, "use --rate or --trace and another --router")
 
 
 def _client_problems(clients: Clients) -> Iterator[Problem]:

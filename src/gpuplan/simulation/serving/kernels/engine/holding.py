@@ -1,4 +1,4 @@
-"""Blocks that decodes hold: as the count of all decodes says, or fewer in their first steps.
+"""Blocks that requests need and decodes hold: as the count of all says, or fewer in first steps.
 
 With drafts, a prompt that ends holds no room for them yet, unless its last token was read with
 them; and who schedules ahead has none in flight at the first decode. What such decodes hold less
@@ -15,6 +15,7 @@ from gpuplan.simulation.serving.kernels.engine.positions import (
     position_after,
 )
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
+from gpuplan.simulation.serving.kernels.groups import cache as groups
 from gpuplan.simulation.serving.kernels.jit.compiled import far, part, rare
 
 
@@ -122,3 +123,30 @@ def _is_never_in_debt(_: AnyEngine) -> bool:
 def is_in_debt(e: AnyEngine) -> bool:
     """Some decodes hold less than counted: the next step must be drawn up by itself."""
     return bool(e.scalar[st.DEBT] != 0 or e.scalar[st.NEXT_DEBT] != 0)
+
+
+@policy(grouped=groups.lacking)
+def lacking(e: AnyEngine, v: int, n_new: int) -> int:
+    """Blocks that the slot lacks for so many tokens more."""
+    done = e.slot[v, st.DONE]
+    if done >= 0:
+        return int(n_blocks(e.limit, done + n_new) - n_blocks(e.limit, done))
+    return int(n_held_next(e, v) - n_held(e, v))
+
+
+def _has_groups(_: AnyEngine) -> bool:
+    return True
+
+
+@policy(grouped=_has_groups)
+def must_walk(_: AnyEngine) -> bool:
+    """Blocks are taken and given back one by one."""
+    return False
+
+
+@policy(grouped=groups.to_admit)
+def to_admit(e: AnyEngine, found: tuple[int, int], progress: tuple[int, int, int]) -> int:
+    """Free blocks that a request needs to join; `progress`: computed, of the chunk, of all."""
+    (hit, n_free), (done, chunk, n_tokens) = found, progress
+    whole = n_blocks(e.limit, n_tokens) * e.limit[st.IS_RESERVING]
+    return int(max(n_blocks(e.limit, done + chunk), whole) - hit + n_free)

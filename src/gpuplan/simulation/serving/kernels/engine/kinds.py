@@ -1,4 +1,4 @@
-"""One text for both kinds of engine: where policies make a difference, two functions.
+"""One text for all kinds of engine: where policies or groups make a difference, functions of each.
 
 A run compiles the kind that it uses, and no other: the choice is made by the type of the engine
 while it is compiled, so that an engine without policies pays nothing for them.
@@ -16,35 +16,54 @@ from gpuplan.simulation.serving.kernels.engine.state import (
     FeaturedEngine,
     FeaturedEngines,
 )
+from gpuplan.simulation.serving.kernels.groups.state import GroupedEngine, GroupedEngines
 from gpuplan.simulation.serving.kernels.jit.compiled import by_type, lodge, part
 from gpuplan.simulation.serving.kernels.sglang.state import SglangEngine, SglangEngines
 from gpuplan.simulation.serving.kernels.stages.state import StagedEngine, StagedEngines
 
 Rest = TypeVarTuple("Rest")
 R = TypeVar("R")
-FEATURED = (FeaturedEngine, StagedEngine)
+FEATURED = (FeaturedEngine, StagedEngine, GroupedEngine)
 
 
 def policy(
-    *, otherwise: Callable[[Any, *Rest], R]
+    *,
+    otherwise: Callable[[Any, *Rest], R] | None = None,
+    grouped: Callable[[Any, *Rest], R] | None = None,
 ) -> Callable[[Callable[[Any, *Rest], R]], Callable[[Any, *Rest], R]]:
-    """Decorate what engines with policies do; those without do `otherwise`."""
-    plain = getattr(otherwise, "py_func", otherwise)
+    """Decorate what engines with policies do; those without do `otherwise`, if it is given.
+
+    Where it matters that layers are in groups, engines that have them do `grouped`.
+    """
+    plain, groups = getattr(otherwise, "py_func", otherwise), getattr(grouped, "py_func", grouped)
 
     def decorated(function: Callable[[Any, *Rest], R]) -> Callable[[Any, *Rest], R]:
+        def kind(of: type) -> Callable[[Any, *Rest], R]:
+            if groups is not None and of is GroupedEngine:
+                return groups
+            return function if plain is None or of in FEATURED else plain
+
         @wraps(function)
         def chosen(e: Any, /, *rest: *Rest) -> R:
-            return (function if isinstance(e, FEATURED) else plain)(e, *rest)
+            return kind(type(e))(e, *rest)
 
-        by_type(chosen, lambda e: function if e.instance_class in FEATURED else plain)
+        by_type(chosen, lambda e: kind(e.instance_class))
         return chosen
 
     return decorated
 
 
-def _plain_engine(all_: AnyEngines, r: int) -> AnyEngine:
+def _in_both(function: Callable[[AnyEngines, int], R]) -> Callable[[AnyEngines, int], R]:
+    """Decorate what kernels inline and Python calls as it stands."""
+    by_type(function, lambda _: function)
+    return function
+
+
+@_in_both
+def _rows(all_: AnyEngines, r: int) -> tuple[Any, ...]:
+    """One engine's rows, its pool's tables, and what all share: the fields of every engine."""
     p = all_.pool[r]
-    return Engine(
+    return (
         all_.scalar[r],
         all_.slot[r],
         all_.ring[r],
@@ -52,111 +71,51 @@ def _plain_engine(all_: AnyEngines, r: int) -> AnyEngine:
         all_.bins[r],
         all_.flight_s[r],
         all_.request,
+        all_.pool,
         all_.limit[p],
         all_.lines[p],
         all_.slopes[p],
         all_.tokens_s[p],
         all_.rows_s[p],
         all_.mix[p],
+        all_.home[r],
     )
 
 
-def _featured_engine(all_: AnyEngines, r: int) -> AnyEngine:
-    p = all_.pool[r]
-    return FeaturedEngine(
-        all_.scalar[r],
-        all_.slot[r],
-        all_.ring[r],
-        all_.word[r],
-        all_.bins[r],
-        all_.flight_s[r],
-        all_.request,
-        all_.limit[p],
-        all_.lines[p],
-        all_.slopes[p],
-        all_.tokens_s[p],
-        all_.rows_s[p],
-        all_.mix[p],
-        all_.extra,
-        all_.path_first,
-        all_.path,
-        all_.bucket[r],
-        all_.entry[r],
-        all_.extent[r],
-        all_.chain[r],
-        all_.found,
-        all_.gained[p],
-    )
+@_in_both
+def _policy_rows(all_: AnyEngines, r: int) -> tuple[Any, ...]:
+    text = (all_.extra, all_.path_first, all_.path, all_.bucket[r], all_.entry[r])
+    cache = (all_.extent[r], all_.chain[r], all_.found, all_.gained[all_.pool[r]])
+    return (*_rows(all_, r), *text, *cache)
 
 
-def _sglang_engine(all_: AnyEngines, r: int) -> AnyEngine:
-    p = all_.pool[r]
-    return SglangEngine(
-        all_.scalar[r],
-        all_.slot[r],
-        all_.ring[r],
-        all_.word[r],
-        all_.bins[r],
-        all_.flight_s[r],
-        all_.request,
-        all_.limit[p],
-        all_.lines[p],
-        all_.slopes[p],
-        all_.tokens_s[p],
-        all_.rows_s[p],
-        all_.mix[p],
-        all_.rule[p],
-        all_.own[r],
-        all_.real[r],
-        all_.flight[r],
-        all_.batch[r],
-        all_.scratch[r],
-        all_.asked,
-        all_.path_first,
-        all_.path,
-        all_.table[r],
-        all_.node[r],
-        all_.heap[r],
-    )
+@_in_both
+def _staged_rows(all_: AnyEngines, r: int) -> tuple[Any, ...]:
+    batches = (all_.flight[r], all_.peak_s[r], all_.stage[r], all_.late[r])
+    return (*_policy_rows(all_, r), *batches)
 
 
-def _staged_engine(all_: AnyEngines, r: int) -> AnyEngine:
-    p = all_.pool[r]
-    return StagedEngine(
-        all_.scalar[r],
-        all_.slot[r],
-        all_.ring[r],
-        all_.word[r],
-        all_.bins[r],
-        all_.flight_s[r],
-        all_.request,
-        all_.limit[p],
-        all_.lines[p],
-        all_.slopes[p],
-        all_.tokens_s[p],
-        all_.rows_s[p],
-        all_.mix[p],
-        all_.extra,
-        all_.path_first,
-        all_.path,
-        all_.bucket[r],
-        all_.entry[r],
-        all_.extent[r],
-        all_.chain[r],
-        all_.found,
-        all_.gained[p],
-        all_.flight[r],
-        all_.peak_s[r],
-        all_.stage[r],
-        all_.late[r],
-    )
+@_in_both
+def _sglang_rows(all_: AnyEngines, r: int) -> tuple[Any, ...]:
+    batch = (all_.rule[all_.pool[r]], all_.own[r], all_.real[r], all_.flight[r], all_.batch[r])
+    text = (all_.scratch[r], all_.asked, all_.path_first, all_.path)
+    tree = (all_.table[r], all_.node[r], all_.heap[r])
+    return (*_rows(all_, r), *batch, *text, *tree)
+
+
+def _view(one: Any, rows: Any) -> Callable[[AnyEngines, int], AnyEngine]:
+    def view(all_: AnyEngines, r: int) -> AnyEngine:
+        return one(*rows(all_, r))
+
+    return view
 
 
 VIEWS = {
-    Engines: _plain_engine,
-    FeaturedEngines: _featured_engine,
-    StagedEngines: _staged_engine,
-    SglangEngines: _sglang_engine,
+    Engines: _view(Engine, _rows),
+    FeaturedEngines: _view(FeaturedEngine, _policy_rows),
+    GroupedEngines: _view(GroupedEngine, _policy_rows),
+    StagedEngines: _view(StagedEngine, _staged_rows),
+    SglangEngines: _view(SglangEngine, _sglang_rows),
 }
 
 

@@ -16,10 +16,13 @@ from gpuplan.simulation.serving.kernels.engine.adapters import (
 from gpuplan.simulation.serving.kernels.engine.cost import decode_line, mixed_step_s, peaks_s, ticks
 from gpuplan.simulation.serving.kernels.engine.holding import (
     due,
+    lacking,
+    must_walk,
     n_held,
     n_held_next,
     owed_next,
     pay,
+    to_admit,
 )
 from gpuplan.simulation.serving.kernels.engine.kinds import policy
 from gpuplan.simulation.serving.kernels.engine.leaving import (
@@ -58,6 +61,7 @@ from gpuplan.simulation.serving.kernels.prefix.cache import (
     give_back,
     hold,
     take,
+    take_for,
 )
 
 
@@ -106,7 +110,7 @@ def _prefill(e: AnyEngine, v: int, progress: tuple[int, int, int], n_new_blocks:
     `progress` is the tokens computed before, those of the chunk, and those of the whole prompt.
     """
     done, chunk, n_tokens = progress
-    take(e, n_new_blocks)
+    take_for(e, v, n_new_blocks, done + chunk)
     e.slot[v, st.CHUNK] = chunk
     count_prompt(e, done, chunk, n_tokens, st.ONE)
     enter(e, v, min(done + chunk, n_tokens))
@@ -187,11 +191,8 @@ def _park(e: AnyEngine, v: int) -> None:
 def _wanted(e: AnyEngine, v: int, budget: int) -> tuple[int, int]:
     """Tokens of the slot in this step, and the blocks it lacks for them."""
     i, done = e.slot[v, st.ID], e.slot[v, st.DONE]
-    if done >= 0:
-        n_tokens = n_total(e.request, i)
-        n_new = share(e, n_tokens - done, budget)
-        return n_new, int(n_blocks(e.limit, done + n_new) - n_blocks(e.limit, done))
-    return n_drafts(e) + 1, int(n_held_next(e, v) - n_held(e, v))
+    n_new = share(e, n_total(e.request, i) - done, budget) if done >= 0 else n_drafts(e) + 1
+    return n_new, lacking(e, v, n_new)
 
 
 @rare
@@ -219,7 +220,7 @@ def _walk(e: AnyEngine) -> int:
             n_tokens = n_total(e.request, slot[v, st.ID])
             _prefill(e, v, (slot[v, st.DONE], n_new, n_tokens), more)
         else:
-            take(e, more)
+            take_for(e, v, more, slot[v, st.OFFSET] + s[st.STEP])
             s[st.DEBT] += owed_next(e, v)
         v = slot[v, st.AFTER]
     s[st.IS_WALKING] = 0
@@ -232,6 +233,8 @@ def _walk(e: AnyEngine) -> int:
 def _go_on(e: AnyEngine) -> int:
     """What runs gets its tokens and blocks, at once where neither is short; the budget left."""
     s, slot = e.scalar, e.slot
+    if must_walk(e):
+        return _walk(far(e))
     budget = e.limit[st.MAX_TOKENS] - s[st.N_DECODES] * (n_drafts(e) + 1)
     needed = blocks_ahead(e, st.ONE) + due(e)
     if s[st.N_PARTIALS] == 0 and needed <= s[st.FREE]:
@@ -299,17 +302,16 @@ def _admit_next(e: AnyEngine, i: int, budget: int) -> int:
         return 0
     if chunk == budget and done + chunk < n_tokens and not e.limit[st.IS_CHUNKING]:
         return 0
-    room = n_blocks(e.limit, done + chunk)
-    must_fit = max(room, n_blocks(e.limit, n_tokens) * e.limit[st.IS_RESERVING])
+    must_fit = to_admit(e, (hit, n_free), (done, chunk, n_tokens))
     if s[st.N_RUNNING] > 0:
         must_fit += e.limit[st.WATERMARK]
-    if must_fit - hit + n_free > s[st.FREE]:
+    if must_fit > s[st.FREE]:
         # A text that is being written may be found longer after any step.
         s[st.BLOCKED] = 0 if is_growing else BY_BLOCKS
         return 0
     v = _seat(e, i, done, hit)
     take_adapter(e, i)
-    _prefill(e, v, (done, chunk, n_tokens), room - hit)
+    _prefill(e, v, (done, chunk, n_tokens), n_blocks(e.limit, done + chunk) - hit)
     return budget - chunk
 
 

@@ -145,22 +145,10 @@ class Engines(NamedTuple):
     home: Ints  # (engines, N_HOME): where the tuple of an engine is written down
 
 
-class Engine(NamedTuple):
-    """One engine's rows, its pool's tables, and what all share; fields as in `Engines`."""
+class Engine(Engines):
+    """One engine's rows, its pool's tables, and what all share; `pool` is that of all."""
 
-    scalar: Ints
-    slot: Ints
-    ring: Ints
-    word: Ints
-    bins: Floats
-    flight_s: Floats
-    request: Ints
-    limit: Ints
-    lines: Ints
-    slopes: Ints
-    tokens_s: Floats
-    rows_s: Floats
-    mix: Floats
+    __slots__ = ()
 
 
 class FeaturedEngines(NamedTuple):
@@ -192,31 +180,10 @@ class FeaturedEngines(NamedTuple):
     gained: Ints  # (pools, 2, N_DRAWN + 1) where acceptance is drawn, else (pools, 2, 1)
 
 
-class FeaturedEngine(NamedTuple):
+class FeaturedEngine(FeaturedEngines):
     """One engine with policies: its rows, its pool's tables, and what all share."""
 
-    scalar: Ints
-    slot: Ints
-    ring: Ints
-    word: Ints
-    bins: Floats
-    flight_s: Floats
-    request: Ints
-    limit: Ints
-    lines: Ints
-    slopes: Ints
-    tokens_s: Floats
-    rows_s: Floats
-    mix: Floats
-    extra: Ints
-    path_first: Ints
-    path: Ints
-    bucket: Ints
-    entry: Ints
-    extent: Ints
-    chain: Ints
-    found: Ints
-    gained: Ints
+    __slots__ = ()
 
 
 # Parts of kernels serve both kinds of engine; types know no tuple with the fields of another.

@@ -11,6 +11,7 @@ import numpy as np
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.kinds import policy
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
+from gpuplan.simulation.serving.kernels.groups import cache as groups
 from gpuplan.simulation.serving.kernels.jit.compiled import far, near, part, rare
 from gpuplan.simulation.serving.kernels.prefix.extents import (
     UNBOUNDED,
@@ -31,7 +32,7 @@ def _take_any(e: AnyEngine, n: int) -> None:
     e.scalar[st.FREE] -= n
 
 
-@policy(otherwise=_take_any)
+@policy(otherwise=_take_any, grouped=_take_any)
 def take(e: AnyEngine, n: int) -> None:
     """So many free blocks are used from now on; the oldest text goes first."""
     s = e.scalar
@@ -44,6 +45,12 @@ def take(e: AnyEngine, n: int) -> None:
     missing = n - s[st.BARE]
     s[st.BARE] = 0
     evict(far(e), missing)
+
+
+@policy(grouped=groups.take_for)
+def take_for(e: AnyEngine, _: int, n: int, __: int) -> None:
+    """The slot takes so many free blocks, so that it has room for so many tokens in all."""
+    take(e, n)
 
 
 @part
@@ -77,7 +84,7 @@ def _find_nothing(_: AnyEngine, __: int, ___: int) -> tuple[int, int, bool]:
     return 0, 0, False
 
 
-@policy(otherwise=_find_nothing)
+@policy(otherwise=_find_nothing, grouped=groups.find)
 def find(e: AnyEngine, i: int, n_tokens: int) -> tuple[int, int, bool]:
     """Blocks of the request that are cached; those of them that are free; is one being written?"""
     if not e.limit[st.IS_CACHING]:
@@ -125,7 +132,7 @@ def _hold_nothing(_: AnyEngine, __: int, ___: int) -> None:
     pass
 
 
-@policy(otherwise=_hold_nothing)
+@policy(otherwise=_hold_nothing, grouped=groups.hold)
 def hold(e: AnyEngine, v: int, hit: int) -> None:
     """The slot, the last to be admitted, uses the blocks that were found for its request."""
     slot = e.slot[v]
@@ -178,7 +185,7 @@ def _end_chain(e: AnyEngine, v: int) -> None:
     slot[st.CHAINS], slot[st.N_CHAINED] = c, 0
 
 
-@policy(otherwise=_hold_nothing)
+@policy(otherwise=_hold_nothing, grouped=groups.enter)
 def enter(e: AnyEngine, v: int, n_tokens: int) -> None:
     """Full blocks of the slot's first tokens are in the cache."""
     if e.limit[st.IS_CACHING]:
@@ -209,7 +216,7 @@ def _write_nothing(_: AnyEngine, __: int) -> None:
     pass
 
 
-@policy(otherwise=_write_nothing)
+@policy(otherwise=_write_nothing, grouped=_write_nothing)
 def start_writing(e: AnyEngine, v: int) -> None:
     """The slot decodes: it fills blocks of its own segment from now on."""
     if not e.limit[st.IS_CACHING]:
@@ -227,7 +234,7 @@ def _give_back_any(e: AnyEngine, _: int, n_held: int, __: int) -> None:
     e.scalar[st.FREE] += n_held
 
 
-@policy(otherwise=_give_back_any)
+@policy(otherwise=_give_back_any, grouped=groups.give_back)
 def give_back(e: AnyEngine, v: int, n_held: int, n_written: int) -> None:
     """The slot's blocks are free; those that hold so many written tokens may be found again."""
     if e.limit[st.IS_CACHING]:

@@ -87,31 +87,7 @@ class SglangEngines(NamedTuple):
     heap: Ints  # (engines, nodes, 2): leaves by last use
 
 
-class SglangEngine(NamedTuple):
+class SglangEngine(SglangEngines):
     """One engine of SGLang's: its rows, its pool's tables, and what all share."""
 
-    scalar: Ints
-    slot: Ints
-    ring: Ints
-    word: Ints
-    bins: Floats
-    flight_s: Floats
-    request: Ints
-    limit: Ints
-    lines: Ints
-    slopes: Ints
-    tokens_s: Floats
-    rows_s: Floats
-    mix: Floats
-    rule: Ints
-    own: Ints
-    real: Floats
-    flight: Ints
-    batch: Ints
-    scratch: Ints
-    asked: Ints
-    path_first: Ints
-    path: Ints
-    table: Ints
-    node: Ints
-    heap: Ints
+    __slots__ = ()

@@ -55,32 +55,7 @@ class StagedEngines(NamedTuple):
     late: Ints  # (engines, batches x sequences, 2): tokens on the way for who was preempted
 
 
-class StagedEngine(NamedTuple):
+class StagedEngine(StagedEngines):
     """One engine with stages: its rows, its pool's tables, and what all share."""
 
-    scalar: Ints
-    slot: Ints
-    ring: Ints
-    word: Ints
-    bins: Floats
-    flight_s: Floats
-    request: Ints
-    limit: Ints
-    lines: Ints
-    slopes: Ints
-    tokens_s: Floats
-    rows_s: Floats
-    mix: Floats
-    extra: Ints
-    path_first: Ints
-    path: Ints
-    bucket: Ints
-    entry: Ints
-    extent: Ints
-    chain: Ints
-    found: Ints
-    gained: Ints
-    flight: Ints
-    peak_s: Floats
-    stage: Ints
-    late: Ints
+    __slots__ = ()
