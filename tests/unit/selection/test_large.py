@@ -286,3 +286,37 @@ def test_other_counts_of_nodes_never_make_the_bill_dearer(seed, monkeypatch):
     monkeypatch.setattr(dive, "LEAST_LOSS", np.inf)
     first = solve_large(problem, Effort(gap_frac=1e-3))
     assert tried.worth_usd <= first.worth_usd * (1 + 1e-3)
+
+
+def test_owned_nodes_that_another_workload_would_take_too_are_no_conflict():
+    """What fills in for a workload must cost more than the nodes that it shares really do."""
+    n_periods, growth = 12, 1.3 ** np.arange(12)
+    pools = [
+        NodePool(
+            name=f"p{a}", accelerator=f"p{a}", n_accelerators_per_node=8 if a == 0 else 1 + a % 4,
+            n_nodes_existing=2 if a == 0 else 0, existing_usd_per_node_h=0.66 if a == 0 else 0.0,
+        )
+        for a in range(36)
+    ]  # fmt: skip
+    terms = [
+        NodeTerms(
+            name=f"{pool.name}-demand", pool=pool.name, purchase="on_demand",
+            usd_per_node_h=(3.3 - 0.02 * a) * pool.n_accelerators_per_node,
+        )
+        for a, pool in enumerate(pools)
+    ]  # fmt: skip
+
+    def option(workload, a, need):
+        shaped = ints(np.ceil(need).astype(int).reshape(1, n_periods, 1))
+        return FleetOption(workload=workload, name=f"{workload}-{a}", pool=f"p{a}", need=shaped)
+
+    options = [option("own", 0, np.full(n_periods, 16.0))]
+    options += [option("rest", a, 14.0 * growth) for a in range(36)]
+    problem = SelectionProblem(
+        horizon=horizon(n_periods=n_periods, hours=np.array([730.0])),
+        pools=tuple(pools), terms=tuple(terms), options=tuple(options), deferrable=(),
+    )  # fmt: skip
+    one = solve_exactly(model(tables(problem)), Effort())
+    found = solve_large(problem, Effort(gap_frac=1e-3))
+    assert found is not None
+    assert found.worth_usd == pytest.approx(one.worth_usd, rel=1e-3)

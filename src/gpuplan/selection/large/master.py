@@ -26,6 +26,7 @@ N_ENTRANTS = 3  # options of a workload that join in one round
 N_FIRST = 20  # at the opening prices
 N_KNOWN = 8  # at opening prices that come from a solved problem
 SMOOTH = 0.8
+DEARER = 1e3
 CLOSED = 1e-4  # relative distance of bound and relaxed optimum that ends the search
 
 
@@ -73,7 +74,9 @@ def solve_relaxed(master: "Master", enough: float = np.inf) -> Relaxed:
         entrants = master.price(answer.row_duals)
         is_closed = answer.objective - master.bound <= CLOSED * abs(answer.objective)
         if is_closed or not len(entrants) or master.bound >= enough:
-            return master.finished(answer)
+            found = master.finished(answer)
+            if np.isfinite(found.objective) or not master.make_dearer():
+                return found
         master.add(entrants)
     what = f"no end after {N_ROUNDS} rounds"
     raise one(SolverError, "selection", "column generation", what, "use fewer options")
@@ -96,6 +99,8 @@ class Master:
     is_allowed: Ints  # [late] whether the branch in hand may choose it
     bound: float = -np.inf
     n_artificial: int = 0
+    artificial_cost: Floats = field(default_factory=lambda: np.zeros(0))
+    is_dear: bool = False  # artificial columns cost more than anything real could
     cuts: list[tuple[Cut, Ints]] = field(default_factory=list)
     inside: list[int] = field(default_factory=list)
     is_inside: Ints = field(default_factory=lambda: np.zeros(0, dtype=bool))
@@ -116,6 +121,19 @@ class Master:
         )
         self.inside += [int(i) for i in positions]
         self.is_inside[positions] = True
+
+    def make_dearer(self) -> bool:
+        """Raise what artificial columns cost, once; False where that was done before.
+
+        At opening prices nodes that are there are nearly free: what fills in may cost less.
+        """
+        if self.is_dear:
+            return False
+        self.is_dear = True
+        dear = np.full(self.n_artificial, DEARER * max(1.0, float(self.artificial_cost.max())))
+        places = len(self.early.number) + np.arange(self.n_artificial, dtype=np.int32)
+        self.highs.changeColsCost(self.n_artificial, places.astype(np.int32), dear)
+        return True
 
     def price(self, duals: Floats) -> Ints:
         """Late columns to let in; the bound is raised where these prices prove more."""
@@ -317,9 +335,10 @@ def _add_artificial(master: Master, unit: Floats) -> None:
     dearest = np.zeros(len(rows))
     np.maximum.at(dearest, master.group, unit)
     n = len(rows)
+    master.artificial_cost = 10.0 * dearest + 1.0
     master.highs.addCols(
         n,
-        10.0 * dearest + 1.0,
+        master.artificial_cost,
         np.zeros(n),
         np.full(n, np.inf),
         n,
