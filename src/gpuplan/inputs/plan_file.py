@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, fields
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ from gpuplan.domain.plan.comparison import Decision, RowEvidence
 from gpuplan.errors import InputError, printable
 from gpuplan.inputs.documents.document import Document, KeyPath
 from gpuplan.inputs.documents.problems import MAX_SHOWN
+from gpuplan.inputs.documents.scalars import shorten
 from gpuplan.inputs.documents.yaml_reader import read_yaml, shown_problem
 
 KIND = "gpuplan-plan"
 FORMAT_MAJOR = "1"
 ROUNDING = 1e-6  # of figures in documents
+DAYS = ("as_of", "price_date")
 DERIVED = ("schema_version", "kind", "feasible", "gap")
 
 
@@ -76,7 +79,7 @@ def _refuse_impossible(document: Document, data: Any) -> None:
 
 
 def _impossible(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
-    """Counts below zero, and values outside the range that stands beside them."""
+    """Counts below zero, days that are none, and values outside the range beside them."""
     if isinstance(value, list):
         for place, each in enumerate(value):
             yield from _impossible(each, (*path, place))
@@ -91,7 +94,17 @@ def _impossible(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
         if not low <= middle * (1 + ROUNDING) or not middle <= high * (1 + ROUNDING):
             yield path, f"got {middle:g}, which is outside its own range, {low:g} … {high:g}"
     for key, each in value.items():
+        if key in DAYS and isinstance(each, str) and each and not _is_day(each):
+            yield (*path, key), f"got {shorten(each)!r}, which is no day; write it as 2026-11-01"
         yield from _impossible(each, (*path, key))
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _with_nouns(body: dict[str, Any]) -> dict[str, Any]:

@@ -56,9 +56,10 @@ def test_every_wrong_value_is_told_at_once():
     [
         ("n_accelerators: 6", "n_accelerators: -6", "no count can be"),
         ("n_replicas: ", "n_replicas: -", "no count can be"),
+        ("as_of: '", "as_of: 'cpu ", "no day"),
     ],
 )
-def test_counts_below_zero_are_not_believed(old, new, said):
+def test_counts_below_zero_and_days_that_are_none_are_not_believed(old, new, said):
     text = plan_text(answer())
     assert old in text
     with pytest.raises(InputError, match=said):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from gpuplan.domain.plan.answer import Answer
 from gpuplan.domain.requests.plan import PlanRequest
-from gpuplan.errors import InputError, one
+from gpuplan.errors import InputError, PlannerError, one
 from gpuplan.studies.planning.inputs import (
     description_of,
     probability_asked,
@@ -35,7 +35,7 @@ STARTS = {
 }
 COUNTED = ("users", "concurrent_requests")
 STEP_RATIO, NEAR_RATIO = 4.0, 1.03
-LEAST_FRAC, MOST_RATIO = 1e-3, 1e6  # of the start: beyond, limits are not what ends it
+LEAST_FRAC, MOST_RATIO = 1e-3, 1e4  # of the start: beyond, limits are not what ends it
 BACK_RATIO, N_BACK = 0.97, 5  # what a brief plan allows, a whole one may find just too much
 
 EVEN_FRAC = 0.5
@@ -96,6 +96,8 @@ def at_largest_load(request: PlanRequest, solve: Solve) -> Answer:
     """The plan at the largest load; where not even a small one is carried, why not."""
     scenario, tree = requested_scenario(request)
     search = _Search(request, _load_key(tree), solve)
+    if not _is_limited(tree):
+        raise _nothing_limits()
     served, beyond = _nearer(search, *_bracket(search, STARTS[search.key.unit]))
     if served == 0.0:
         return search.at(beyond)
@@ -149,14 +151,28 @@ def _bracket(search: _Search, start: float) -> tuple[float, float]:
             served, load = load, load * STEP_RATIO
             if not search.carries(load):
                 return served, load
-        fix = 'limit it: "on 8 H100", --budget, --power-kw, policy.max_accelerators'
-        raise one(InputError, "plan", "the largest load", "is limited by nothing", fix)
+        raise _nothing_limits()
     least = 1.0 if search.key.unit in COUNTED else LEAST_FRAC * start
     while load > least:
         beyond, load = load, max(least, search.rounded(load / STEP_RATIO))
         if search.carries(load):
             return load, beyond
     return 0.0, load
+
+
+def _is_limited(tree: Mapping[str, Any]) -> bool:
+    """Whether anything of a scenario ends the growth of a fleet."""
+    policy, site = tree.get("policy") or {}, tree.get("site") or {}
+    is_spent = any("usd" in key for key in tree.get("budget") or {})
+    is_own = policy.get("purchases") == ["owned"]
+    offers = (tree.get("prices") or {}).get("offers")
+    limits = (policy.get("max_accelerators"), site.get("power_kw"), site.get("racks"))
+    return bool(is_spent or is_own or offers or tree.get("teams") or any(limits))
+
+
+def _nothing_limits() -> PlannerError:
+    fix = 'limit it: "on 8 H100", --budget, --power-kw, policy.max_accelerators'
+    return one(InputError, "plan", "the largest load", "is limited by nothing", fix)
 
 
 def _load_key(tree: Mapping[str, Any]) -> LoadKey:

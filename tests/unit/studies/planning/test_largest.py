@@ -34,7 +34,8 @@ def asked(unit, value=1):
         "request": {"input_tokens": 1000, "output_tokens": 200},
         "slo": {"tpot_p95_ms": 50},
     }
-    tree = {"version": 1, "name": "largest", "workloads": [work]}
+    limit = {"max_accelerators": 8}
+    tree = {"version": 1, "name": "largest", "workloads": [work], "policy": limit}
     return PlanRequest(
         target="largest", today=TODAY, tree=tree, basis=PlanBasis(is_largest=True), n_samples=0
     )
@@ -70,6 +71,15 @@ def test_where_nothing_is_carried_the_answer_says_why():
 def test_a_load_that_nothing_limits_is_refused():
     with pytest.raises(InputError, match="limited by nothing"):
         at_largest_load(asked("requests_per_s"), carrying(float("inf"), []))
+
+
+def test_a_scenario_without_limits_is_refused_before_anything_is_planned():
+    request = asked("requests_per_s")
+    bare = {**request.tree, "policy": {}}
+    tried: list[float] = []
+    with pytest.raises(InputError, match="limited by nothing"):
+        at_largest_load(replace(request, tree=bare), carrying(1.0, tried))
+    assert tried == []
 
 
 def test_several_loads_have_no_largest():
