@@ -342,3 +342,18 @@ def test_a_scenario_is_no_plan(tmp_path: Path):
     found = planned(path)
     assert isinstance(found.exception, InputError)
     assert "is no plan" in str(found.exception)
+
+
+def test_a_disk_that_fills_up_costs_the_file_not_the_result(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def full(*_):
+        yield "request_id\n"
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("gpuplan.api.requests_csv", full, raising=False)
+    found = call("--trace", trace, "--json", "--out", tmp_path / "requests.csv")
+    assert isinstance(found.exception, InputError)  # which ends with 2
+    assert "No space left" in str(found.exception)
+    assert json.loads(found.stdout)["n_completed"] == 3
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["trace.csv"]

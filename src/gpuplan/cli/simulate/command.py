@@ -3,7 +3,9 @@
 `gpuplan simulate cluster.yaml --jobs trace`: replay jobs on a shared cluster.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,12 +43,14 @@ from gpuplan.units import HOUR
 if TYPE_CHECKING:
     from gpuplan.cli.simulate.files import Query
     from gpuplan.domain.chart import Chart
+    from gpuplan.domain.columns import Ints
     from gpuplan.domain.sheet import Sheet
+    from gpuplan.domain.simulation.outcome import Outcome
     from gpuplan.domain.simulation.simulation import CurveRequest, PreparedFleet, SimulateRequest
     from gpuplan.domain.traffic.drawn import DrawnLoad, LoadSource
     from gpuplan.domain.traffic.stream import Requests
 
-    Shown = tuple[Sheet, tuple[Chart, ...]]
+    Shown = tuple[Sheet, tuple[Chart, ...], Callable[[], None] | None]  # the last writes --out
     from gpuplan.domain.cluster.answer import ClusterSimulation
 
 
@@ -74,9 +78,7 @@ def _simulate(options: SimulateOptions) -> None:
     check_plan(options)
     if options.plan is not None:
         check_targets(options.out, options.chart or [])
-        sheet, charts = _planned(options, options.plan)
-        emit(sheet, form)
-        show_charts(options.chart or [], charts, sheet.head, is_beside=form is not Form.TABLE)
+        _show(options, form, _planned(options, options.plan))
         return
     options = with_recorded_lengths(with_network_load(options))
     query, drawn = trace_query(options), drawn_load(options)
@@ -85,11 +87,30 @@ def _simulate(options: SimulateOptions) -> None:
     check_options(options)
     request = simulate_request(options)
     if options.stream:
-        sheet, charts = _stream(options, drawn, query, request)
+        shown = _stream(options, drawn, query, request)
     else:
-        sheet, charts = _in_memory(options, load(options, drawn, query), request)
+        shown = _in_memory(options, load(options, drawn, query), request)
+    _show(options, form, shown)
+
+
+def _show(options: SimulateOptions, form: Form, shown: "Shown") -> None:
+    """The file of requests first, then the result, which a full disk does not cost."""
+    (sheet, charts, write), failed = shown, None
+    try:
+        if write is not None:
+            write()
+    except InputError as error:
+        failed = error
     emit(sheet, form)
     show_charts(options.chart or [], charts, sheet.head, is_beside=form is not Form.TABLE)
+    if failed is not None:
+        raise failed
+
+
+def _requests_to(
+    path: Path | None, outcome: "Outcome", end: "Ints | None" = None
+) -> "Callable[[], None] | None":
+    return None if path is None else partial(write_requests, path, outcome, end)
 
 
 def _in_memory(
@@ -116,18 +137,16 @@ def _planned(options: SimulateOptions, path: Path) -> "Shown":
             overlays=options.overlay or [],
             store=user_store(),
         )
-    if options.out is not None:
-        write_requests(options.out, found.outcome)
-    return api.simulate_sheet(found), api.simulate_charts(found)
+    write = _requests_to(options.out, found.outcome)
+    return api.simulate_sheet(found), api.simulate_charts(found), write
 
 
 def _network(options: SimulateOptions, taken: "LoadSource", request: "SimulateRequest") -> "Shown":
     model, overlays = _model(options), options.overlay or []
     with busy(SIMULATING):
         found = api.simulate_network(model, options.on, taken, request, overlays=overlays)
-    if options.out is not None:
-        write_requests(options.out, found.outcome)
-    return api.simulate_sheet(found), api.simulate_charts(found)
+    write = _requests_to(options.out, found.outcome)
+    return api.simulate_sheet(found), api.simulate_charts(found), write
 
 
 def _model(options: SimulateOptions) -> str:
@@ -157,9 +176,8 @@ def _run(options: SimulateOptions, taken: "LoadSource", request: "SimulateReques
     if options.itl:
         with busy("simulating again, token by token, for ITL"):
             found = api.with_gaps(found)
-    if options.out is not None:
-        write_requests(options.out, found.outcome)
-    return api.simulate_sheet(found), api.simulate_charts(found)
+    write = _requests_to(options.out, found.outcome)
+    return api.simulate_sheet(found), api.simulate_charts(found), write
 
 
 def _autoscaled(
@@ -170,9 +188,8 @@ def _autoscaled(
         found = api.simulate_fleet(
             fleet, taken, request, served=served, overlays=overlays, store=store
         )
-    if options.out is not None:
-        write_requests(options.out, found.found.outcome, found.found.end)
-    return api.fleet_sheet(found), api.fleet_charts(found)
+    write = _requests_to(options.out, found.found.outcome, found.found.end)
+    return api.fleet_sheet(found), api.fleet_charts(found), write
 
 
 def _stream(
@@ -188,7 +205,7 @@ def _stream(
     name = options.trace.name if options.trace else "load"
     for line in coming.told:
         typer.echo(f"{name}: {line}", err=True)
-    return api.simulate_sheet(found), api.simulate_charts(found)
+    return api.simulate_sheet(found), api.simulate_charts(found), None
 
 
 def _sweep(options: SimulateOptions, taken: "LoadSource", request: "SimulateRequest") -> "Shown":
@@ -199,7 +216,7 @@ def _sweep(options: SimulateOptions, taken: "LoadSource", request: "SimulateRequ
         found = api.simulate_curve(
             ready, taken.requests, sweep, request=request, blocks=taken.blocks, told=progressed
         )
-    return api.curve_sheet(found), api.curve_charts(found)
+    return api.curve_sheet(found), api.curve_charts(found), None
 
 
 def _sweep_request(options: SimulateOptions) -> "CurveRequest":

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from gpuplan.domain.provenance import Assumption
-from gpuplan.domain.requests.plan import Description, Understood
+from gpuplan.domain.requests.plan import Description
 from gpuplan.errors import InputError, Problem, printable
 from gpuplan.inputs.documents.document import Document
 from gpuplan.inputs.documents.scalars import shorten
@@ -24,6 +24,7 @@ from gpuplan.inputs.words.scan import REFUSED, Fact, Named, Scan, scan
 from gpuplan.inputs.words.several import assemble_services, services_of
 
 MAX_TEXT = 2000
+SOUGHT = "the largest that is carried"  # a load that is asked for, not stated
 EXAMPLES = {
     "users": "6000 users",
     "requests": "5 requests/s",
@@ -91,7 +92,10 @@ def described_scenario(
     document = with_flags(Document(name="the description", data=draft.tree), given)
     return document, Description(
         tree=document.data,
-        understood=tuple(_searched(each, largest) for each in draft.understood),
+        understood=tuple(
+            replace(each, value=SOUGHT) if largest and each.words == largest.words else each
+            for each in draft.understood
+        ),
         assumptions=(*_ignored(found), *draft.assumed),
         asks_largest=largest is not None,
     )
@@ -177,13 +181,6 @@ def _unbounded(asked: Fact | None, facts: dict[str, Fact]) -> list[Problem]:
     return [Problem(where, "asks for the largest load, and nothing limits it", fix)]
 
 
-def _searched(each: Understood, asked: Fact | None) -> Understood:
-    """The load that the search begins with is none that was stated."""
-    if asked is None or each.words != asked.words:
-        return each
-    return replace(each, value="the largest that is carried")
-
-
 def _either(text: str, models: tuple[Named, ...]) -> list[Problem]:
     """Models of which one is to be chosen: each is a scenario of its own."""
     for one, other in pairwise(models):
@@ -217,16 +214,11 @@ def _is_name(text: str, words: str, start: int) -> bool:
 
 
 def _not_understood(words: str, start: int, lexicon: Lexicon, *, is_named: bool) -> Problem:
-    what, fix = "is not understood", _nearest(words)
+    what, fix = "is not understood", _hint(words).removeprefix("; ") or f"write e.g. {PARTS}"
     is_name = any(letter.isdigit() or letter.isupper() for letter in words) and words[0].isalpha()
     if is_name and not is_named:
         what, fix = "is no model of the catalog", lexicon.nearest_models(words)
     return Problem(place_of(shorten(printable(words), 60), start), what, fix)
-
-
-def _nearest(words: str) -> str:
-    """What to write instead."""
-    return _hint(words).removeprefix("; ") or f"write e.g. {PARTS}"
 
 
 def _hint(words: str) -> str:

@@ -18,20 +18,13 @@ from gpuplan.studies.planning.inputs import (
     requested_scenario,
 )
 
-UNITS = {
-    "users": "users",
-    "concurrent_requests": "concurrent clients",
-    "requests_per_s": "requests/s",
-    "requests_per_day": "requests/day",
-    "output_tokens_per_s": "output tokens/s",
-}
-# Where the search begins: some 1 request/s of a chat service.
-STARTS = {
-    "users": 2000.0,
-    "concurrent_requests": 32.0,
-    "requests_per_s": 1.0,
-    "requests_per_day": 30_000.0,
-    "output_tokens_per_s": 300.0,
+# What a load is counted in, and where the search begins: some 1 request/s of a chat service.
+LOADS = {
+    "users": ("users", 2000.0),
+    "concurrent_requests": ("concurrent clients", 32.0),
+    "requests_per_s": ("requests/s", 1.0),
+    "requests_per_day": ("requests/day", 30_000.0),
+    "output_tokens_per_s": ("output tokens/s", 300.0),
 }
 COUNTED = ("users", "concurrent_requests")
 STEP_RATIO, NEAR_RATIO = 4.0, 1.03
@@ -79,7 +72,7 @@ class _Search(NamedTuple):
     def text(self, load: float) -> str:
         """With its unit."""
         number = f"{load:,.0f}" if load >= 1000 else f"{load:.4g}"
-        return f"{number} {UNITS[self.key.unit]}"
+        return f"{number} {LOADS[self.key.unit][0]}"
 
 
 def asks_largest(request: PlanRequest) -> bool:
@@ -98,14 +91,13 @@ def at_largest_load(request: PlanRequest, solve: Solve) -> Answer:
     search = _Search(request, _load_key(tree), solve)
     if not _is_limited(tree):
         raise _nothing_limits()
-    served, beyond = _nearer(search, *_bracket(search, STARTS[search.key.unit]))
+    served, beyond = _nearer(search, *_bracket(search, LOADS[search.key.unit][1]))
     if served == 0.0:
         return search.at(beyond)
     asked = probability_asked(scenario, request)
     predicted = _at_predicted_speed(search, served) if asked and asked > EVEN_FRAC else None
     for _ in range(N_BACK):
-        text = _text(search, served, asked, predicted)
-        answer = search.at(served, largest=text)
+        answer = search.at(served, largest=_text(search, served, asked, predicted))
         if answer.feasible:
             break
         served = search.rounded(served * BACK_RATIO)
@@ -122,8 +114,8 @@ def with_largest(request: PlanRequest, answer: Answer) -> Answer:
 
 def _text(search: _Search, served: float, asked: float | None, predicted: float | None) -> str:
     odds = "" if asked is None else f" with {asked:.0%} probability"
-    more = predicted is not None and predicted > served
-    even = f" ({search.text(predicted)} at the predicted speed)" if more and predicted else ""
+    is_more = (predicted or 0.0) > served
+    even = f" ({search.text(predicted or served)} at the predicted speed)" if is_more else ""
     return f"At most {search.text(served)} are carried within all SLOs and limits{odds}{even}."
 
 
@@ -164,10 +156,9 @@ def _is_limited(tree: Mapping[str, Any]) -> bool:
     """Whether anything of a scenario ends the growth of a fleet."""
     policy, site = tree.get("policy") or {}, tree.get("site") or {}
     is_spent = any("usd" in key for key in tree.get("budget") or {})
-    is_own = policy.get("purchases") == ["owned"]
-    offers = (tree.get("prices") or {}).get("offers")
     limits = (policy.get("max_accelerators"), site.get("power_kw"), site.get("racks"))
-    return bool(is_spent or is_own or offers or tree.get("teams") or any(limits))
+    is_own = policy.get("purchases") == ["owned"] or (tree.get("prices") or {}).get("offers")
+    return bool(is_spent or is_own or tree.get("teams") or any(limits))
 
 
 def _nothing_limits() -> PlannerError:
@@ -181,12 +172,12 @@ def _load_key(tree: Mapping[str, Any]) -> LoadKey:
     found = [
         LoadKey(f"workloads[{place}].demand.{unit}", unit)
         for place, work in works
-        for unit in UNITS
+        for unit in LOADS
         if isinstance((work.get("demand") or {}).get(unit), int | float)
         and isfinite(work["demand"][unit])
     ]
     if len(found) == 1:
         return found[0]
-    what = "needs one service whose load is given by " + ", ".join(UNITS)
+    what = "needs one service whose load is given by " + ", ".join(LOADS)
     fix = f"{len(found)} are there; plan each alone, or give the load so"
     raise one(InputError, "plan", "the largest load", what, fix)

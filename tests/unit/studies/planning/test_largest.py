@@ -11,7 +11,7 @@ from gpuplan.domain.plan.answer import Explanation
 from gpuplan.domain.requests.plan import PlanBasis, PlanRequest
 from gpuplan.errors import InputError
 from gpuplan.pipeline.plan import plan
-from gpuplan.studies.planning.largest import STARTS, UNITS, asks_largest, at_largest_load
+from gpuplan.studies.planning.largest import LOADS, asks_largest, at_largest_load
 
 TODAY = date(2026, 11, 1)
 
@@ -50,12 +50,12 @@ def carrying(most, tried):
     return solve
 
 
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("unit", LOADS)
 @given(ratio=st.floats(0.02, 5000))
 @settings(max_examples=25, deadline=None)
 def test_the_largest_is_found_within_a_few_percent_and_a_few_plans(unit, ratio):
     tried: list[float] = []
-    most = max(1.0, STARTS[unit] * ratio)
+    most = max(1.0, LOADS[unit][1] * ratio)
     found = at_largest_load(asked(unit), carrying(most, tried))
     assert found.feasible
     assert found.load <= most < max(1.031 * found.load, found.load + 1.001)
