@@ -29,7 +29,7 @@ class ProposalSpec:
     workload: str
     precisions: tuple[str, ...]  # allowed; the published one where the user named none
     cache_precision: str
-    narrow: tuple[str, ...]  # of the precisions: narrower than published or asked for
+    narrow: tuple[str, ...]  # of the precisions: narrower than published
     is_moe: bool
     engine: EngineChoice
     layout: Layout | None  # where the user insists

@@ -89,7 +89,7 @@ class Candidate:
     run: RunShape | None = None  # of training: how its steps are made; None: it serves
     offer: str = ""  # the user's own offer that capacity was given for; empty: any
     is_node: bool = False  # a replica is one whole node of that offer, whatever it carries
-    is_quantized_below: bool = False  # narrower than published or asked for: the user's call
+    is_quantized_below: bool = False  # narrower than published: the user's call on quality
 
     @property
     def n_accelerators(self) -> int:

@@ -239,12 +239,11 @@ def _spec(task: SizingTask) -> tuple[ProposalSpec, list[Assumption]]:
         task.engine,
         is_given=bool(workload.precisions or task.scenario.policy.precisions),
     )
-    widest_bytes = min(f.element_bytes for f in (published, *asked))  # that nobody has to be told
     spec = ProposalSpec(
         workload=workload.name,
         precisions=tuple(form.name for form in precisions),
         cache_precision=stored.cache.name,
-        narrow=tuple(f.name for f in precisions if f.element_bytes < widest_bytes),
+        narrow=tuple(f.name for f in precisions if f.element_bytes < published.element_bytes),
         is_moe=model.is_moe,
         engine=task.engine,
         layout=workload.layout,
