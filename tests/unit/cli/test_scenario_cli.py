@@ -31,7 +31,8 @@ def test_the_same_as_a_document():
     document = json.loads(run("scenario", "write", WORDS, "--json").stdout)
     keys = {each["key"]: each["value"] for each in document["understood"]}
     assert keys["workloads[0].slo.ttft_p95_ms"] == 1000
-    assert document["scenario"]["workloads"][0]["demand"] == {"users": 6000}
+    demand = document["scenario"]["workloads"][0]["demand"]
+    assert demand == {"users": 6000, "active_frac": 0.2, "requests_per_user_per_h": 10}
 
 
 def test_a_written_scenario_is_one_that_is_read(tmp_path):

@@ -51,8 +51,9 @@ def most_blocks(one: KvGroup, limits: EngineLimits) -> int:
 def blocks_needed(n_tokens: Ints, limits: EngineLimits) -> Ints:
     """Blocks that requests of so many tokens need at most, of all groups."""
     each = -(-np.maximum(n_tokens, 0) // limits.block_tokens)
-    groups = limits.groups or (KvGroup(kind="full"),)
-    needed: Ints = sum(np.minimum(each, most_blocks(one, limits)) for one in groups)
+    if not limits.groups:
+        return each
+    needed: Ints = sum(np.minimum(each, most_blocks(one, limits)) for one in limits.groups)
     return needed
 
 

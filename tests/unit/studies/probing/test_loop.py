@@ -62,8 +62,8 @@ def calibrated(folder: Path, slower: float) -> Path:
 def test_the_plans_own_fleet_is_the_run_worth_most(advice):
     [best, *_] = advice.probes
     assert best.subject.startswith("2 x h100-sxm TP2 fp8, vllm")
-    assert best.concurrency[0] == 1
-    assert len(best.concurrency) == 3
+    assert len(best.concurrency) in (1, 3)  # at the planned load, or spread over loads from one on
+    assert len(best.concurrency) == 1 or best.concurrency[0] == 1
     assert 2 < best.cost.duration_s / 60 < 30
     assert 0 < best.cost.usd < 20 < best.cost.value_usd
     assert advice.considered[0][1].net_usd == best.cost.net_usd
@@ -78,12 +78,13 @@ def test_a_run_narrows_and_could_change_the_decision(advice):
 
 
 def test_commands_can_be_typed_as_they_stand(advice):
+    n_runs = len(advice.probes[0].concurrency)
     texts = [each.command for each in advice.probes[0].commands]
     assert texts[0].startswith(f"vllm serve {MODEL} --tensor-parallel-size 2 ")
     assert "--quantization fp8" in texts[0]
-    assert sum(text.startswith("vllm bench serve ") for text in texts) == 3
+    assert sum(text.startswith("vllm bench serve ") for text in texts) == n_runs
     assert "--random-input-len 2200 --random-output-len 350" in texts[1]
-    assert {text.split()[0] for text in texts[4:]} == {"aiperf", "guidellm"}
+    assert {text.split()[0] for text in texts[1 + n_runs :]} == {"aiperf", "guidellm"}
     assert "--on 2xh100-sxm --tp 2 --precision fp8" in advice.after[0].command
 
 

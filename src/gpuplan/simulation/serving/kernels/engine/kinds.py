@@ -17,7 +17,7 @@ from gpuplan.simulation.serving.kernels.engine.state import (
     FeaturedEngines,
 )
 from gpuplan.simulation.serving.kernels.groups.state import GroupedEngine, GroupedEngines
-from gpuplan.simulation.serving.kernels.jit.compiled import by_type, lodge, part
+from gpuplan.simulation.serving.kernels.jit.compiled import by_type, lodge
 from gpuplan.simulation.serving.kernels.sglang.state import SglangEngine, SglangEngines
 from gpuplan.simulation.serving.kernels.stages.state import StagedEngine, StagedEngines
 
@@ -127,8 +127,11 @@ def one_engine(all_: AnyEngines, r: int) -> AnyEngine:
 by_type(one_engine, lambda all_: VIEWS[all_.instance_class])
 
 
-@part
 def lodge_all(engines: AnyEngines) -> None:
     """Every engine's tuple is written down, for what is called with it."""
     for r in range(engines.home.shape[0]):
         lodge(one_engine(engines, r), engines.home[r])
+
+
+# A part of each kernel that calls it: tables of lockstep and plain fleets are laid out otherwise.
+by_type(lodge_all, lambda engines: lodge_all)
