@@ -222,8 +222,10 @@ class _Rows:
         candidate, level = sized.candidate, self.inputs.around.options.min_probability_frac
         if candidate.layout.is_disaggregated:
             yield from (SPLIT,) if _key(candidate) in self.eligible else (SPLIT, ALLOW)
-        if candidate.is_quantized_below and candidate.precision not in self.task.asked_precisions:
-            yield "narrower than published: check the quality on your own task"
+        if candidate.is_quantized_below:
+            is_asked = candidate.precision in self.task.asked_precisions
+            what = "as asked for" if is_asked else "narrower than published"
+            yield f"{what}: check the quality on your own task"
         if self._tier(candidate) == "estimated":
             yield UNMEASURED
         found = probability_of(self.task, sized)
