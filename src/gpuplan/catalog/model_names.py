@@ -8,6 +8,7 @@ words with the publisher's stand in `data/aliases.csv`.
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -21,6 +22,7 @@ SIZES = frozenset(words("catalog", "model_size"))
 NEUTRAL = SIZES | SOFT | QUIET  # words that say nothing of which family is meant
 LETTERS = {"s": "small", "b": "base", "l": "large", "h": "huge", "g": "giant"}
 APART = SIZES | frozenset(words("catalog", "model_apart"))  # what makes a fine-tune another network
+TRAINED = frozenset(words("catalog", "model_trained"))  # stages of training: the layers stay
 PRECISIONS = meanings("catalog", "model_precision")
 # The table's order: a format before the method that made it, AWQ-BF16-INT8 is stored in INT8.
 STRENGTH = {word: n for n, word in enumerate(PRECISIONS)}
@@ -132,12 +134,34 @@ def spelled_out(text: str) -> str:
 def is_made_of(typed: Name, entry: Name) -> bool:
     """Whether the typed name ends with all of the entry's: Hermes-3-Llama-3.1-8B is of the Llama.
 
-    Words of size, towers and drafts before it make another network of it.
+    Words of size, towers and drafts before it make another network of it; a version after the
+    base's size may be left out, as in dolphin-mixtral:8x7b.
     """
-    n = len(entry.words)
-    first, last = typed.words[:-n], typed.words[-n:]
+    bases = {entry.words, entry.words[:-1] if _NUMBER.fullmatch(entry.words[-1]) else entry.words}
+    return bool(entry.sizes) and any(_ends_with(typed.words, base) for base in bases)
+
+
+def _ends_with(words: tuple[str, ...], base: tuple[str, ...]) -> bool:
+    first, last = words[: -len(base)], words[-len(base) :]
     is_named = any(len(word) >= MIN_LETTERS and word.isalpha() for word in first)
-    return last == entry.words and bool(entry.sizes) and is_named and not APART & {*first}
+    return last == base and is_named and not APART & {*first}
+
+
+def is_tuned_from(typed: Name, entry: Name) -> bool:
+    """Whether another publisher's name begins as the entry's and has all its words in order.
+
+    acme/Qwen3-8B-Support-v2 and acme/Llama-3.1-Storm-8B keep their base's layers.
+    """
+    more, rest = list(typed.words), iter(typed.words)
+    has_all = all(word in rest for word in entry.words)
+    if not has_all or not entry.sizes or typed.owner in ("", entry.owner):
+        return False
+    for word in entry.words:
+        more.remove(word)
+    is_other = any(
+        word in APART or _SIZE.fullmatch(word) or _ACTIVE.fullmatch(word) for word in more
+    )
+    return typed.words[0] == entry.words[0] and typed.words[1] == entry.words[1] and not is_other
 
 
 def without_part(text: str) -> str:
@@ -191,6 +215,8 @@ def _is_named(typed: Name, entry: Name) -> bool:
 
 def _left(words: tuple[str, ...], entry: Name) -> tuple[str, ...] | None:
     """Words of the entry that are not typed; words may be joined or apart on either side."""
+    if "".join(words) == entry.key and not _digits_meet(words) and not _digits_meet(entry.words):
+        return ()  # deepseekr1
     left, rest = Counter(entry.words), list(words)
     while rest:
         taken = _taken(rest, left, entry.words)
@@ -208,8 +234,7 @@ def _taken(
     """How many typed words come next, and the entry's words that they stand for."""
     for n in range(1, len(rest) + 1):
         joined = "".join(rest[:n])
-        is_one = not any(a[-1:].isdigit() and b[:1].isdigit() for a, b in pairwise(rest[:n]))
-        if left[joined] and is_one:  # gemma 3 1b is no 31b
+        if left[joined] and not _digits_meet(rest[:n]):  # gemma 3 1b is no 31b
             return n, (joined,)
     runs = (words[i : i + n] for n in (2, 3) for i in range(len(words) - n + 1))
     same = next((run for run in runs if "".join(run) == rest[0] and _has(left, run)), None)
@@ -220,6 +245,10 @@ def _taken(
     return (1, pair) if pair and _has(left, pair) else None
 
 
+def _digits_meet(words: Sequence[str]) -> bool:
+    return any(a[-1:].isdigit() and b[:1].isdigit() for a, b in pairwise(words))
+
+
 def _has(left: Counter[str], words: tuple[str, ...]) -> bool:
     return all(left[word] >= n for word, n in Counter(words).items())
 
@@ -227,7 +256,8 @@ def _has(left: Counter[str], words: tuple[str, ...]) -> bool:
 def other_spellings(name: Name) -> list[Name]:
     """The name as other people would write it.
 
-    3-1 or 31 for 3.1, 120 for 120b, without `base` beside a size or `open` before a name.
+    3-1 or 31 for 3.1, 120 for 120b, L3.3 for Llama 3.3, without a stage of training beside a size
+    or `open` before a name.
     """
     words, found = name.words, []
     for i, (one, two) in enumerate(pairwise(words)):
@@ -236,8 +266,13 @@ def other_spellings(name: Name) -> list[Name]:
     for i, word in enumerate(words[1:], start=1):
         if re.fullmatch(r"\d{2}", word):
             found.append((*words[:i], f"{word[0]}.{word[1]}", *words[i + 1 :]))
-    if name.sizes and "base" in words:
-        found.append(tuple(word for word in words if word != "base"))
+    stages = TRAINED if name.owner else {"base"}  # "70B SFT on 50k samples" is a sentence
+    plain = (*words[:1], *(word for word in words[1:] if word not in stages))
+    if plain != words and (name.sizes or name.date or SIZES & {*plain}):
+        found.append(plain)
+    short = re.fullmatch(r"l(3(?:\.\d)?)", words[0]) if words and name.sizes else None
+    if short:
+        found.append(("llama", short[1], *words[1:]))
     if words[:1] == ("open",):
         found.append(words[1:])
     if len(words) > 1 and re.fullmatch(r"\d{1,3}", words[-1]) and not name.sizes:
@@ -246,14 +281,18 @@ def other_spellings(name: Name) -> list[Name]:
 
 
 def is_letter_apart(one: str, other: str) -> bool:
-    """Whether two words that begin alike differ by one letter more, less, other or swapped."""
+    """Whether two words that begin alike differ by one letter more, less, other or swapped.
+
+    Of three letters only two can be swapped: gtp is gpt, and phi is no pho.
+    """
     if one[:1] != other[:1] or one == other or abs(len(one) - len(other)) > 1:
         return False
     start = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
     i = min(len(one), len(other)) if start is None else start
     swapped = one[:i] + one[i + 1 : i + 2] + one[i : i + 1] + one[i + 2 :]
     rests = ((one[i + 1 :], other[i:]), (one[i:], other[i + 1 :]), (one[i + 1 :], other[i + 1 :]))
-    return swapped == other or any(a == b for a, b in rests)
+    is_long = len(one) > MIN_LETTERS
+    return swapped == other or (is_long and any(a == b for a, b in rests))
 
 
 def without_size(name: Name) -> tuple[Name, float] | None:

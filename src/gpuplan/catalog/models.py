@@ -16,11 +16,13 @@ from gpuplan.catalog.config_files import config_path, from_file, refused
 from gpuplan.catalog.contexts import with_context
 from gpuplan.catalog.model_names import (
     NEUTRAL,
+    TRAINED,
     Meant,
     Name,
     beside,
     is_letter_apart,
     is_made_of,
+    is_tuned_from,
     meant_by,
     other_spellings,
     spelled_out,
@@ -39,7 +41,7 @@ RECALLED = "recalled; parameter count agrees with the published one"
 VOCABULARY_SLACK = 0.005
 ROUNDED_SIZE = 0.06  # 14b for 14.7 billion parameters
 N_SHOWN = 3
-MIN_TYPED = 4  # letters of a word that may be mistyped
+MIN_TYPED = 3  # letters of a word that may be mistyped
 TUNED = {"instruct", "chat", "it"}  # what people serve
 LINEAR: tuple[Part, ...] = ("attention", "feed_forward", "experts", "shared_experts")
 
@@ -123,7 +125,7 @@ def _by_spelling() -> dict[str, list[Entry]]:
 
 
 def _why(name: Name, entry: Entry) -> str:
-    if is_made_of(name, entry.name):
+    if any(_is_base(entry, spelling) for spelling in (name, *other_spellings(name))):
         return "its name says that it is made of this; its own configuration is not in the catalog"
     if not name.generation and entry.name.generation:
         family = [e for e in _entries() if e.name.words[:1] == entry.name.words[:1]]
@@ -149,10 +151,20 @@ def _nearest_of(text: str, name: Name) -> list[Entry]:
             kept = _as_typed(text, own)
             return sorted(kept, key=lambda entry: _rank(text, name, entry))
     is_one_word = len(text.split()) == 1  # in a sentence, what stands before is no name
-    made_of = [e for e in _entries() if is_one_word and is_made_of(name, e.name)]
+    return _bases(text, name) if is_one_word else []
+
+
+def _bases(text: str, name: Name) -> list[Entry]:
+    """Entries that a fine-tune's name says it is made of, the best first."""
+    spellings = (name, *other_spellings(name))
+    made_of = [e for e in _entries() if any(_is_base(e, spelling) for spelling in spellings)]
     most = max((len(entry.name.words) for entry in made_of), default=0)
     longest = [entry for entry in made_of if len(entry.name.words) == most]
     return sorted(_of_precision(name, longest), key=lambda entry: _rank(text, name, entry))
+
+
+def _is_base(entry: Entry, name: Name) -> bool:
+    return is_made_of(name, entry.name) or is_tuned_from(name, entry.name)
 
 
 @cache
@@ -182,7 +194,11 @@ def _meanings(name: Name, text: str) -> list[Entry]:
     all_of = [(beside(name, entry.name), entry) for entry in _entries()]
     found = [(more, entry) for more, entry in all_of if more is not None]
     if "/" in without_part(text):
-        return [entry for more, entry in found if not any(more)]
+        own = [entry for more, entry in found if not any(more)]
+        trained = [
+            e for _, e in found if e.name.sizes and {*e.name.words} - {*name.words} <= TRAINED
+        ]
+        return own or trained
     fewest = min((more.n_words for more, _ in found), default=0)
     nearest = [entry for more, entry in found if more.n_words == fewest]
     newest = max((entry.name.generation for entry in nearest), default=())

@@ -111,3 +111,58 @@ def test_drafts_towers_and_sentences_are_no_fine_tunes(typed):
 
 def test_a_generation_and_a_size_are_no_other_size():
     assert find_model("gemma3:1b").name == "google/gemma-3-1b-it"
+
+
+@pytest.mark.parametrize(
+    ("typed", "base", "stored"),
+    [
+        ("acme/Qwen3-8B-Support-Distill-v2", "Qwen/Qwen3-8B", "bf16"),
+        ("acme/Qwen3-8B-Support-Distill-v2-AWQ", "Qwen/Qwen3-8B", "int4"),
+        ("acme/Llama-3.1-Storm-8B", "meta-llama/Meta-Llama-3.1-8B", "bf16"),
+        ("acme/L3.3-70B-Tales-v2.3", "meta-llama/Llama-3.3-70B-Instruct", "bf16"),
+        ("acme/Qwen3-30B-A3B-Agent", "Qwen/Qwen3-30B-A3B", "bf16"),
+        ("dolphin-mixtral:8x7b", "mistralai/Mixtral-8x7B-v0.1", "bf16"),
+        ("lmstudio-community/gpt-oss-20b-MLX-6bit", "openai/gpt-oss-20b", "q6_k"),
+    ],
+)
+def test_another_publishers_fine_tune_has_its_bases_layers(typed, base, stored):
+    found = find_model(typed)
+    layers = found.checkpoint.format_of("attention" if "oss" not in typed else "experts")
+    assert (found.stacks, layers.name) == (find_model(base).stacks, stored)
+    assert any(note.what == "model" for note in found.assumptions)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "Qwen/Qwen3-Aligned-0.6B",  # the publisher's own: another product
+        "acme/Qwen3-8B-DFlash",
+        "acme/tiny-random-Llama-3.1-8B",
+        "acme/Qwen3-8B-TQ3",  # bits that no table knows
+        "acme/Qwen3-8B-4.75bit-vllm",
+        "acme/Qwen3-8B-to-4B",
+        "acme/Qwen3-Omni-8B",
+    ],
+)
+def test_drafts_strange_bits_and_other_sizes_are_no_fine_tunes(typed):
+    assert not may_be_model(typed)
+
+
+@pytest.mark.parametrize(
+    ("typed", "base"),
+    [
+        ("mistralai/Mistral-Nemo-Base-2407", "mistralai/Mistral-Nemo-Instruct-2407"),
+        ("ibm-granite/granite-4.0-h-tiny-base", "ibm-granite/granite-4.0-h-tiny"),
+        ("XiaomiMiMo/MiMo-7B-RL", "XiaomiMiMo/MiMo-7B-Base"),
+    ],
+)
+def test_a_stage_of_training_changes_no_layers(typed, base):
+    assert find_model(typed).stacks == find_model(base).stacks
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("deepseekr1", "deepseek-ai/DeepSeek-R1"), ("gtp-oss 120b", "openai/gpt-oss-120b")],
+)
+def test_joined_words_and_swapped_letters_are_read(typed, meant):
+    assert find_model(typed).name == meant
