@@ -53,7 +53,7 @@ def kept(
     except (RuntimeError, OSError) as error:
         if isinstance(error, RuntimeError) and "cache" not in str(error):
             raise
-        _remark(f"compiled kernels are not kept (no folder for them); {FIX}")
+        _remark(f"compiled kernels are not cached (no folder for them); {FIX}")
         return compile_with(**options)(function)  # type: ignore[no-any-return]
     cache = getattr(compiled, "_cache", None)
     stored = getattr(cache, "_cache_file", None)
@@ -123,7 +123,7 @@ def _saved(save: Callable[..., None], signature: Any, data: Any) -> None:
     try:
         save(signature, data)
     except OSError as error:
-        _remark(f"compiled kernels are not kept ({error.strerror or error}); {FIX}")
+        _remark(f"compiled kernels are not cached ({error.strerror or error}); {FIX}")
 
 
 def _loaded(load: Callable[..., Any], signature: Any, context: Any) -> Any:

@@ -40,10 +40,10 @@ SIMULATED = {
     "closed-loop": "--model Qwen3-32B --on 2xH200 --users 64 --input-tokens 1000"
     " --output-tokens 300 --requests 600",
     "autoscaled": "--model Llama-3.1-8B --on H100 --rate 40 --input-tokens 600"
-    " --output-tokens 200 --duration 20m --fleet examples/fleets/scaled-and-spot.yaml",
+    " --output-tokens 200 --duration 20m --fleet examples/fleets/autoscaled-and-spot.yaml",
     "disaggregated": "--model Llama-3.1-8B --on H100 --rate 20 --input-tokens 2000"
     " --output-tokens 200 --duration 5m"
-    " --fleet examples/fleets/prompts-and-answers-apart.yaml",
+    " --fleet examples/fleets/disaggregated.yaml",
 }
 COMMANDS = {
     "fit/llama-70b-on-2xh100": "fit Llama-3.3-70B --on 2xH100 --precision fp8 --concurrency 32",

@@ -131,5 +131,5 @@ def test_a_full_disk_costs_a_remark(kernels: Path):
     full += "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
     answer, n_loaded, remark = run(kernels, before=full)
     assert (answer, n_loaded) == ("42", "0")
-    assert "not kept (File too large)" in remark
+    assert "not cached (File too large)" in remark
     assert stored(kernels, "nbc") == []

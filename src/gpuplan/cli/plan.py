@@ -194,7 +194,7 @@ def plan_cluster_jobs(options: PlanOptions, jobs: Path) -> None:
     """Plan the nodes, policy and quotas of a shared cluster for a job trace."""
     _check_cluster(options)
     check_writable(options.out, options.html)
-    with busy("simulating fleets; the first run on a machine compiles its kernel"):
+    with busy("simulating fleets; the first run on a computer compiles its kernel"):
         found = api.plan_cluster(_cluster_request(options, jobs))
     run, out = found.simulation, options.out
     files: list[FileToWrite] = []

@@ -116,8 +116,20 @@ def _findings(digest: FleetDigest, tdp_w: Floats) -> list[Finding]:
     is_full = devices.mean_frac >= OCCUPIED
     share = devices.tensor_frac
     cases: tuple[tuple[str, float, Mask, str, str], ...] = (
-        ("idle_allocated", 0.9, is_idle & is_held, "no kernel in all the time", "memory is held"),
-        ("idle_free", 0.9, is_idle & ~is_held, "no kernel in all the time", "no memory is held"),
+        (
+            "idle_allocated",
+            0.9,
+            is_idle & is_held,
+            "no kernel in the whole window",
+            "memory is allocated",
+        ),
+        (
+            "idle_free",
+            0.9,
+            is_idle & ~is_held,
+            "no kernel in the whole window",
+            "no memory is allocated",
+        ),
         ("busy_in_name", 0.7, is_full & (power < IDLE_POWER), "busy at", "idle power"),
         (
             "kernels_or_exchange",
@@ -148,7 +160,7 @@ def _waste(digest: FleetDigest, idle_s: Floats, usd_per_h: float | None) -> tupl
     is_idle = digest.devices.idle_frac >= IDLE_ALL
     is_held = np.nan_to_num(digest.devices.held_bytes) > HELD_BYTES
     kinds = (
-        ("held and idle", is_idle & is_held),
+        ("allocated and idle", is_idle & is_held),
         ("free and idle", is_idle & ~is_held),
         ("pauses between work", ~is_idle),
     )

@@ -53,7 +53,7 @@ def _lost(device: DeviceView) -> Iterator[Lost]:
     """GPU_UTIL is a share of time: the rest is a pause; what SMs leave of it is inefficient."""
     if is_idle(device):
         is_held = held_bytes(device) > HELD_BYTES or bool(device.subject.job)
-        cause = "held and idle" if is_held else "free and idle"
+        cause = "allocated and idle" if is_held else "free and idle"
         yield Lost(cause, device, 1.0 - device.busy_frac)
         return
     util, sm = device.whole.get("gpu_util_frac"), device.whole.get("sm_active_frac")

@@ -129,7 +129,7 @@ def _warnings(values: Floats, best: BacktestRow | None) -> tuple[str, ...]:
 def _too_short(
     series: DemandSeries, values: Floats, *, season: Season, at_s: Floats
 ) -> DemandForecast:
-    """Fewer than three days: as a day ago, or the last value; the range is what was seen."""
+    """Fewer than three days: as a day ago, or the last value; the range is what was observed."""
     horizon = len(at_s)
     if len(values) >= season.day:
         middle = np.resize(values[-season.day :], horizon)
@@ -146,7 +146,7 @@ def _too_short(
         method=method,
         backtest=(),
         range_held_frac=None,
-        warnings=("fewer than three days of past: no record, and the range is what was seen",),
+        warnings=("fewer than three days of past: no record, and the range is what was observed",),
     )
 
 

@@ -1,6 +1,7 @@
 """fleet.yaml in, a fleet as written out; every problem with its line."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from gpuplan.domain.provenance import Assumption
@@ -12,11 +13,12 @@ from gpuplan.inputs.schema.fleet import FleetSpec, PoolSpec, ServiceSpec
 from gpuplan.inputs.schema.nouns import noun_of
 
 ROUNDING = 1e-6  # of shares that must sum to 1
+OLD_NAMES = {"handover": "kv_transfer"}  # still read; the changelog says until when
 
 
 def read_fleet(path: Path) -> FleetRequest:
     """The fleet of a file; raises InputError with every problem found."""
-    document = read_yaml(path)
+    document = _with_current_names(read_yaml(path))
     spec = validated(FleetSpec, document)
     _check(document, spec)
     return noun_of(
@@ -25,6 +27,18 @@ def read_fleet(path: Path) -> FleetRequest:
         shares_frac=_shares(spec.services),
         assumptions=tuple(_assumed(spec)),
     )
+
+
+def _with_current_names(document: Document) -> Document:
+    """The document with keys of earlier releases under the names that they have today."""
+    given = document.data
+    if not isinstance(given, dict) or not OLD_NAMES.keys() & given.keys():
+        return document
+    named = {
+        new if (new := OLD_NAMES.get(key, key)) not in given else key: value
+        for key, value in given.items()
+    }
+    return replace(document, data=named)
 
 
 def _check(document: Document, spec: FleetSpec) -> None:
@@ -68,7 +82,7 @@ def _lifecycle(pool: PoolSpec) -> Iterator[Assumption]:
     where = f"pools: {pool.name}"
     if pool.spot is not None and not {"notice_s", "away_min"} <= pool.spot.model_fields_set:
         value = f"{pool.spot.notice_s:g} s of notice, back after {pool.spot.away_min:g} min"
-        why = "left out; clouds give 30 to 120 s, and do not say when capacity returns"
+        why = "not given; clouds give 30 to 120 s, and do not say when capacity returns"
         what, change = f"spot capacity of {pool.name}", f"{where}: spot"
         yield Assumption(what=what, value=value, why=why, change=change)
     failures = pool.failures
@@ -92,7 +106,7 @@ def _clients(spec: FleetSpec) -> Iterator[Assumption]:
     if not clients.max_retries or {"backoff_s", "max_backoff_s"} <= clients.model_fields_set:
         return
     value = f"after {clients.backoff_s:g} s, doubling up to {clients.max_backoff_s:g} s"
-    why = "left out; the usual exponential back-off"
+    why = "not given; the usual exponential back-off"
     yield Assumption(what="retries", value=value, why=why, change="clients")
 
 
@@ -111,5 +125,5 @@ def _affinity(spec: FleetSpec) -> Iterator[Assumption]:
     if not has_affinity or {"guard_requests", "guard_ratio"} & router.model_fields_set:
         return
     value = f"yields where a replica has {router.guard_requests:g} requests more than the least"
-    why = "left out; a replica with a popular prefix would be overloaded"
+    why = "not given; a replica with a popular prefix would be overloaded"
     yield Assumption(what="affinity", value=value, why=why, change="router: guard_requests")

@@ -85,7 +85,7 @@ def _columns(path: Path) -> tuple[Floats, Floats, Floats]:
     except ValueError as error:
         raise _wrong("--step-table", f"{path}: {error}", "write numbers alone") from None
     if not np.isfinite(cells).all() or (cells < 0).any() or not (cells[:, 1] > 0).all():
-        raise _wrong("--step-table", f"{path} holds a figure below 0", "mend the rows")
+        raise _wrong("--step-table", f"{path} holds a figure below 0", "fix the rows")
     return cells[:, 0], cells[:, 1] * (MS if time == "step_ms" else 1.0), cells[:, 2:]
 
 

@@ -63,7 +63,7 @@ def _take_scraped(collector: Collector, row: Mapping[str, str]) -> None:
     if kind == "histogram" and name in HISTOGRAMS:
         _take_buckets(collector, subject, HISTOGRAMS[name], row)
     elif word is None or kind not in ("gauge", "counter"):
-        collector.quirk("names outside the vocabulary", name or "a row", "left out")
+        collector.quirk("names outside the vocabulary", name or "a row", "excluded")
     else:
         cell = row.get("rate" if kind == "counter" else "avg") or "nan"
         collector.sample(subject, Word(word.metric, word.scale), 0.0, float(cell))
@@ -84,7 +84,7 @@ def _take_figure(collector: Collector, name: str, cell: str) -> None:
     word = _METRICS.get(_PLAIN.sub("", name).strip().lower().replace(" ", "_"))
     value = cell.replace(",", "")
     if word is None:
-        collector.quirk("names outside the vocabulary", name, "left out")
+        collector.quirk("names outside the vocabulary", name, "excluded")
         return
     collector.sample(collector.subject(Subject()), word, 0.0, float(value or "nan"))
 
@@ -148,10 +148,10 @@ def take_records(collector: Collector, text: str) -> None:
             about, metrics = record["metadata"], record["metrics"]
             at_s = float(about["request_start_ns"]) * _NANO
         except (ValueError, KeyError, TypeError):
-            collector.quirk("a torn or empty row", f"line {number}", "left out")
+            collector.quirk("a torn or empty row", f"line {number}", "excluded")
             continue
         if about.get("benchmark_phase") == "warmup":
-            collector.quirk("requests of the warm-up", f"line {number}", "left out")
+            collector.quirk("requests of the warm-up", f"line {number}", "excluded")
             continue
         for name, word in words.items():
             if name in metrics:

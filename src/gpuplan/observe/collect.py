@@ -221,7 +221,7 @@ class Collector:
                 del self._samples[key]
         if n_left_out:
             where = f"all others lie between {begin_s:.0f} and {end_s:.0f} s"
-            self.quirk(OTHER_CLOCK, where, "left out", n_cases=n_left_out)
+            self.quirk(OTHER_CLOCK, where, "excluded", n_cases=n_left_out)
 
     def _series(
         self, subject: int, word: Word, readings: list[tuple[float, float]]
@@ -271,7 +271,7 @@ class Collector:
         is_given = np.isfinite(value)
         at_s, value = at_s[is_given], value[is_given]
         if len(at_s) < 2:
-            self.quirk("a counter read once has no rate", word.metric, "left out")
+            self.quirk("a counter read once has no rate", word.metric, "excluded")
             return at_s[:0], value[:0]
         rise = np.diff(value)
         n_resets = int((rise < 0).sum())

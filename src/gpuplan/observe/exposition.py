@@ -29,7 +29,7 @@ def exposition_samples(text: str, collector: Collector) -> Iterator[Sample]:
             continue
         sample = _sample(stripped)
         if sample is None:
-            collector.quirk("not a sample", f"line {place}: {stripped[:40]}", "left out")
+            collector.quirk("not a sample", f"line {place}: {stripped[:40]}", "excluded")
             continue
         yield sample
 
@@ -85,9 +85,9 @@ def json_samples(document: Mapping[str, Any], collector: Collector) -> Iterator[
     """Samples of an answer; warnings of the server become quirks, an error ends it."""
     if document.get("status") == "error":
         what = clean(document.get("error", "no reason given"))
-        raise one(InputError, "prometheus", "query", what, "mend the query or ask later")
+        raise one(InputError, "prometheus", "query", what, "fix the query or retry later")
     for warning in sequence(document.get("warnings")):
-        collector.quirk("the server warns", str(warning)[:120], "kept what it sent")
+        collector.quirk("the server warns", str(warning)[:120], "its data is used")
     data = mapping(document.get("data", document))
     if "resultType" in data:
         yield from _result(data, collector)
@@ -99,7 +99,7 @@ def json_samples(document: Mapping[str, Any], collector: Collector) -> Iterator[
 def _result(data: Mapping[str, Any], collector: Collector) -> Iterator[Sample]:
     for series in sequence(data.get("result")):
         if not isinstance(series, Mapping):
-            collector.quirk("a scalar answer", str(series)[:60], "left out: it names no series")
+            collector.quirk("a scalar answer", str(series)[:60], "excluded: it names no series")
             continue
         labels = {str(key): clean(value) for key, value in mapping(series.get("metric")).items()}
         name = labels.pop("__name__", "")
@@ -112,7 +112,7 @@ def _points(
 ) -> Iterator[Sample]:
     for point in points:
         if not isinstance(point, list) or len(point) != 2:
-            collector.quirk("not a point", f"{name}: {clean(point)[:60]}", "left out")
+            collector.quirk("not a point", f"{name}: {clean(point)[:60]}", "excluded")
             continue
         at_s, value = point
         yield Sample(name, labels, number(value), number(at_s))

@@ -62,7 +62,7 @@ def take_faults(collector: Collector, events: Sequence[Mapping[str, Any]]) -> No
             begin_s, label = open_since.pop(node)
             collector.span(Span(subject=subject, begin_s=begin_s, end_s=at_s, label=label))
         else:
-            collector.quirk("an end without a begin", node, "left out")
+            collector.quirk("an end without a begin", node, "excluded")
     for node, (begin_s, label) in open_since.items():
         subject = collector.subject(Subject(node=node))
         collector.quirk("a fault without an end", node, "lasts to the last event")
@@ -98,7 +98,7 @@ def take_machines(collector: Collector, rows: Iterable[Row]) -> None:
         name, model, count = next(names for names in _MACHINES if set(names) <= set(row))
         n = _number(row.get(count))
         if n is None:
-            collector.quirk("a torn or empty row", f"line {number}", "left out")
+            collector.quirk("a torn or empty row", f"line {number}", "excluded")
             continue
         about = Subject(node=str(row[name]), model=str(row[model] or ""))
         collector.sample(collector.subject(about), Word("total_count"), 0.0, n)
@@ -114,7 +114,7 @@ def take_pods(collector: Collector, rows: Iterable[Row]) -> None:
     for number, row in enumerate(rows, start=2):
         n, milli = _number(row.get("num_gpu")), _number(row.get("gpu_milli"))
         if n is None or milli is None:
-            collector.quirk("a torn or empty row", f"line {number}", "left out")
+            collector.quirk("a torn or empty row", f"line {number}", "excluded")
             continue
         collector.allocation(
             Allocation(

@@ -73,7 +73,7 @@ class Deadline:
     """An end for all questions together: connections are cut, whatever a server drips."""
 
     def __init__(self, source: str, total_s: float) -> None:
-        self._what, self._is_over = f"{source} took longer than {total_s:g} s in all", False
+        self._what, self._is_over = f"{source} took longer than {total_s:g} s in total", False
         self._sockets: list[socket.socket] = []
         self._timer = threading.Timer(total_s, self._cut)
         self._timer.daemon = True
@@ -207,7 +207,7 @@ def _try(
         return None, "an answer of another kind"
     if status >= 400 or document.get("status") == "error":
         what = clean(document.get("error", f"status {status}"))
-        raise one(InputError, "observe", "query", what, "ask for less, or mend the matcher")
+        raise one(InputError, "observe", "query", what, "ask for less, or fix the matcher")
     return document, ""
 
 

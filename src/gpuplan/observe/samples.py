@@ -57,7 +57,7 @@ class HostParts:
         for subject, by_time in self._cpu_s.items():
             rows = sorted(by_time.items())
             if len(rows) < 2:
-                self._collector.quirk("a counter read once has no rate", CPU, "left out")
+                self._collector.quirk("a counter read once has no rate", CPU, "excluded")
             for (at_s, before), (_, after) in pairwise(rows):
                 self._shares(subject, at_s, before, after)
         for (subject, at_s), parts in self._memory.items():
@@ -134,7 +134,7 @@ def take_samples(collector: Collector, samples: Iterable[Sample]) -> None:
     parts, kube = HostParts(collector), KubeParts(collector)
     for sample in samples:
         if not is_time(sample.at_s):
-            collector.quirk(NO_TIME, f"{sample.name} at {sample.at_s:g}", "left out")
+            collector.quirk(NO_TIME, f"{sample.name} at {sample.at_s:g}", "excluded")
         elif sample.name in PERCENT_NAMES:
             held[sample.name].append(sample)
         elif sample.name == CPU or sample.name in MEMORY:
@@ -157,7 +157,7 @@ def take_samples(collector: Collector, samples: Iterable[Sample]) -> None:
     kube.finish()
     if unknown:
         names, n = ", ".join(sorted(unknown)[:6]), sum(unknown.values())
-        collector.quirk("names outside the vocabulary", names, "left out", n_cases=n)
+        collector.quirk("names outside the vocabulary", names, "excluded", n_cases=n)
 
 
 def subject_of(labels: Mapping[str, str]) -> Subject:

@@ -29,7 +29,7 @@ def take_sacct(collector: Collector, lines: Iterable[str]) -> None:
     for number, line in enumerate(rows, start=2):
         cells = line.rstrip("\n").split("|")
         if len(cells) < len(columns):
-            collector.quirk("a torn or empty row", f"line {number}", "left out")
+            collector.quirk("a torn or empty row", f"line {number}", "excluded")
             continue
         row = dict(zip(columns, cells, strict=False))
         if "." in row["JobID"]:
@@ -95,7 +95,7 @@ def take_squeue(collector: Collector, lines: Iterable[str]) -> None:
         cells = line.strip().split("|")
         state = next((cell for cell in cells if cell in ("RUNNING", "PENDING")), "")
         if not state:
-            collector.quirk("a torn or empty row", line[:40], "left out")
+            collector.quirk("a torn or empty row", line[:40], "excluded")
             continue
         collector.allocation(
             Allocation(
@@ -125,7 +125,7 @@ def take_kubernetes(collector: Collector, document: Mapping[str, Any]) -> None:
         elif kind == "Node":
             _take_node(collector, item)
         else:
-            collector.quirk("another kind of object", kind, "left out")
+            collector.quirk("another kind of object", kind, "excluded")
 
 
 def _take_pod(collector: Collector, pod: Mapping[str, Any]) -> None:
@@ -134,7 +134,7 @@ def _take_pod(collector: Collector, pod: Mapping[str, Any]) -> None:
         _k8s_gpus(c.get("resources", {}).get("limits", {})) for c in spec.get("containers", ())
     )
     if n_gpus == 0:
-        collector.quirk("pods without accelerators", meta.get("name", ""), "left out")
+        collector.quirk("pods without accelerators", meta.get("name", ""), "excluded")
         return
     collector.allocation(
         Allocation(

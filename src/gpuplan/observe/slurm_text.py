@@ -46,11 +46,11 @@ def is_bare_sacct(line: str) -> bool:
 
 def take_bare_sacct(collector: Collector, lines: Sequence[str]) -> None:
     """Jobs by what their cells look like; steps are part of their job."""
-    collector.quirk("a list without its heading", "", "columns told by what they hold")
+    collector.quirk("a list without its heading", "", "columns recognized by their content")
     for number, line in enumerate(lines, start=1):
         cells = line.strip().split("|")
         if not is_bare_sacct(line):
-            collector.quirk("a torn or empty row", f"line {number}", "left out")
+            collector.quirk("a torn or empty row", f"line {number}", "excluded")
             continue
         if "." in cells[0]:
             collector.quirk("steps of a job", cells[0], "part of their job")
@@ -92,7 +92,7 @@ def take_seff(collector: Collector, lines: Sequence[str]) -> None:
         collector.sample(subject, Word("host_memory_used_bytes"), 0.0, used)
     state = told.get("State", "unknown").split(" ")[0].lower()
     collector.allocation(Allocation(job=job, team=user, n_accelerators=0.0, state=state))
-    collector.quirk("accelerators are not told", f"job {job}", "counted as none")
+    collector.quirk("accelerators are not reported", f"job {job}", "counted as none")
 
 
 def is_sdiag(text: str) -> bool:
@@ -126,7 +126,7 @@ def take_processes(collector: Collector, lines: Sequence[str]) -> None:
     jobs = dict.fromkeys(cells[1] for line in lines[1:] if len(cells := line.split()) >= 3)
     for job in jobs:
         collector.allocation(Allocation(job=job, team="", n_accelerators=0.0, state="running"))
-    collector.quirk("accelerators are not told", "", "counted as none", n_cases=len(jobs))
+    collector.quirk("accelerators are not reported", "", "counted as none", n_cases=len(jobs))
 
 
 def is_shares(line: str) -> bool:
@@ -140,7 +140,7 @@ def take_shares(collector: Collector, lines: Sequence[str]) -> None:
     for number, line in enumerate(lines, start=1):
         cells = line.strip().split("|")
         if not is_shares(line):
-            collector.quirk("a torn or empty row", f"line {number}", "left out")
+            collector.quirk("a torn or empty row", f"line {number}", "excluded")
             continue
         about = Subject(team=cells[0].strip(), job=cells[1].strip())
         value = cells[6] if _number(cells[6]) is not None else "nan"

@@ -62,7 +62,7 @@ def _timed(
     for number, row in enumerate(rows, start=2):
         at_s, value = seconds(str(row.get(time) or ""), collector), _float(row.get("value"))
         if at_s is None or value is None:
-            collector.quirk("a torn or empty row", f"line {number}", "left out")
+            collector.quirk("a torn or empty row", f"line {number}", "excluded")
         else:
             yield row, at_s, value
 
@@ -97,7 +97,7 @@ def take_distribution(collector: Collector, rows: Iterable[Row]) -> None:
         word = _DISTRIBUTIONS.get(str(row["metric"]))
         value = _float(row.get("x"))
         if word is None or value is None:
-            collector.quirk("a distribution of something else", str(row["metric"]), "left out")
+            collector.quirk("a distribution of something else", str(row["metric"]), "excluded")
             continue
         key = (str(row["source"]), word.metric)
         places[key] = places.get(key, -1) + 1
@@ -117,7 +117,7 @@ def take_jobs(collector: Collector, rows: Iterable[Row]) -> None:
         at_s = seconds(str(row.get("timestamp") or ""), collector)
         length_s, n_gpus = _float(row.get("duration")), _float(row.get("num_gpus"))
         if at_s is None or length_s is None or n_gpus is None:
-            collector.quirk("a torn or empty row", f"line {number}", "left out")
+            collector.quirk("a torn or empty row", f"line {number}", "excluded")
             continue
         collector.allocation(
             Allocation(

@@ -53,7 +53,7 @@ class _Reader:
         where = f"line {number}"
         at_s = 0.0 if self.time is None else seconds(_text(row.get(self.time)), self.collector)
         if at_s is None or _is_torn(row, self.columns):
-            self.collector.quirk("a torn or empty row", where, "left out")
+            self.collector.quirk("a torn or empty row", where, "excluded")
             return False
         subject = self.collector.subject(self._about(row))
         lost = self._lost(row, where)

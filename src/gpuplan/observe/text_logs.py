@@ -105,7 +105,7 @@ def take_kernel_log(collector: Collector, text: str) -> None:
         match = _XID.search(line)
         at_s = None if match is None else _kernel_s(match["at"])
         if match is None or at_s is None:
-            collector.quirk("a fault without a time", f"line {number}", "left out")
+            collector.quirk("a fault without a time", f"line {number}", "excluded")
             continue
         subject = collector.subject(Subject(device=match["bus"]))
         # Several faults within the clock's step are all kept, a millisecond apart.

@@ -45,7 +45,7 @@ TARGETS = {
     "kserve": Target(kserve_files, "InferenceService", "a served model within one server"),
     "kueue": Target(kueue_files, "queues and quotas", "accelerators"),
     "keda": Target(keda_files, "ScaledObject by requests in flight", "vLLM or SGLang"),
-    "karpenter": Target(karpenter_files, "NodePool", "machines rented from AWS or Azure"),
+    "karpenter": Target(karpenter_files, "NodePool", "servers rented from AWS or Azure"),
     "llm-d": Target(llm_d_files, "values of ModelService", "vLLM within one server, no slices"),
     "dynamo": Target(dynamo_files, "DynamoGraphDeployment", "vLLM or SGLang on whole NVIDIA GPUs"),
     "vllm": Target(partial(engine_scripts, engine="vllm"), "vllm serve", SERVED),

@@ -89,6 +89,6 @@ def _use(gauge: Any, found: Diagnosis) -> None:
         if value is not None:
             gauge(f"gpuplan_{name}_ratio", f"The fleet's {name}", value)
     for verdict in found.verdicts:
-        text = "Causes that are seen, with how sure"
+        text = "Causes that are diagnosed, with their confidence"
         labels = {"cause": verdict.cause, "severity": verdict.severity}
         gauge("gpuplan_verdict_confidence_ratio", text, verdict.confidence_frac, **labels)

@@ -33,7 +33,7 @@ def read_state(path: Path | None) -> tuple[tuple[WatchPoint, ...], str]:
             path.replace(spoiled)
         except OSError:
             return (), f"{path} could not be read ({error})"
-        return (), f"{path} could not be read ({error}); it is kept as {spoiled}"
+        return (), f"{path} could not be read ({error}); it is saved as {spoiled}"
     return points, ""
 
 

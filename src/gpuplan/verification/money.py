@@ -189,7 +189,7 @@ def _count_checks(plan: Document) -> Iterator[Check]:
         for line in pool["purchases"]
     ]
     most = max(period["n_accelerators"] for period in plan["by_period"])
-    yield at_most("periods: accelerators held at most", most, sum(counts), "accelerators")
+    yield at_most("periods: accelerators provisioned at most", most, sum(counts), "accelerators")
     is_alone = len(plan["by_period"]) > 0 and len(plan["pools"]) == 1
     least = max(counts, default=0) if is_alone else 0
-    yield at_least("periods: accelerators held at least", most, least, "accelerators")
+    yield at_least("periods: accelerators provisioned at least", most, least, "accelerators")

@@ -410,7 +410,7 @@ def better_code_is_worth_the_gpus_that_it_saves(ask: Ask) -> None:
 @check(
     "R106",
     "simulate --model Llama-3.1-8B --on H100 --rate 40 --input-tokens 600 --output-tokens 200"
-    " --duration 20m --fleet examples/fleets/scaled-and-spot.yaml",
+    " --duration 20m --fleet examples/fleets/autoscaled-and-spot.yaml",
 )
 def more_load_starts_more_replicas_after_their_cold_start(ask: Ask) -> None:
     def fleet(rate: int, boot_s: int) -> dict:

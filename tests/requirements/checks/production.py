@@ -14,7 +14,7 @@ from requirements.registry import check
 @check(
     "R106",
     "simulate --model Llama-3.1-8B --on H100 --rate 40 --input-tokens 600 --output-tokens 200"
-    " --duration 20m --fleet examples/fleets/scaled-and-spot.yaml",
+    " --duration 20m --fleet examples/fleets/autoscaled-and-spot.yaml",
 )
 def replicas_follow_the_load_with_cold_starts(ask: Ask) -> None:
     found = ask.document()

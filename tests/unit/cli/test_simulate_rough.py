@@ -39,7 +39,7 @@ def traced(tmp_path: Path, rows: str, *arguments: object, fleet: str | None = No
         ("-5,100,10\n1,100,10\n3,50,5\n", 3, 3, "at -5.000000 s"),
         ("0,0,10\n1,100,0\n3,50,5\n", 3, 1, "have 0 tokens"),
         ("0,200000,10\n1,100,10\n3,50,5\n", 3, 2, "times are in seconds"),
-        ("0,-4,10\n1,100,10\n2,10,inf\n3,50,5\n", 2, 2, "2 bad lines left out"),
+        ("0,-4,10\n1,100,10\n2,10,inf\n3,50,5\n", 2, 2, "2 bad lines excluded"),
     ],
     ids=["one", "nan", "unsorted", "negative time", "no tokens", "too long", "bad tokens"],
 )
@@ -182,12 +182,12 @@ def test_bad_lines_are_counted_and_shown_however_a_file_is_read(
 ):
     found = traced(tmp_path, "0,100,10\n1,x,10\n2,100,10\n3,100,5\n", *how)
     assert found.exit_code == 0, found.output
-    assert "trace.csv: 1 bad lines left out" in found.stderr
+    assert "trace.csv: 1 bad lines excluded" in found.stderr
     assert "line 3: input tokens is x" in found.stderr
     document = json.loads(found.stdout)
     assert document["n_requests"] == 3
     told = {a["what"]: a["value"] for a in document["assumptions"]}
-    assert told["bad lines"] == "1 left out"
+    assert told["bad lines"] == "1 excluded"
 
 
 @pytest.mark.parametrize("how", [(), ("--stream",)], ids=["memory", "stream"])

@@ -78,7 +78,7 @@ def test_unknown_boards_are_not_called_idle_at_work():
 
 def test_hours_and_dollars_of_waste():
     waste = {one.cause: (one.accelerator_s / 3600.0, one.usd) for one in found().waste}
-    assert waste["held and idle"] == pytest.approx((2.0, 4.0))
+    assert waste["allocated and idle"] == pytest.approx((2.0, 4.0))
     assert waste["free and idle"] == pytest.approx((2.0, 4.0))
     assert waste["pauses between work"] == pytest.approx((2.2, 4.4))  # 2 h x (0.1 + 0.5 + 0.5)
     assert all(one.usd is None for one in found(None).waste)

@@ -40,7 +40,7 @@ def views(telemetry: Telemetry, *prices: float | None):
 def test_an_idle_hour_costs_its_price_and_its_lowest_power():
     found = fleet((Subject(node="n", device="0"), IDLE, 20e9, 100.0))
     (waste,) = waste_of(views(found, 2.5))
-    assert waste.cause == "held and idle"
+    assert waste.cause == "allocated and idle"
     assert waste.accelerator_s == pytest.approx(3600.0)
     assert waste.usd == pytest.approx(2.5)
     assert waste.energy_j == pytest.approx(360e3)
@@ -56,7 +56,7 @@ def test_three_kinds_of_idle_time():
     )
     hours = {one.cause: one.accelerator_s / 3600.0 for one in waste_of(views(found))}
     assert hours == pytest.approx(
-        {"held and idle": 2.0, "free and idle": 1.0, "pauses between work": PAUSES_H}
+        {"allocated and idle": 2.0, "free and idle": 1.0, "pauses between work": PAUSES_H}
     )
 
 
@@ -65,7 +65,7 @@ def test_exactly_a_gigabyte_is_nobodys_program():
         waste_of(views(fleet((Subject(device="0"), IDLE, held, None))))[0].cause
         for held in (1e9, 1.001e9)
     )
-    assert (at, above) == ("free and idle", "held and idle")
+    assert (at, above) == ("free and idle", "allocated and idle")
 
 
 def test_one_unknown_price_leaves_the_sum_unknown():

@@ -10,7 +10,7 @@ from gpuplan.inputs.fleet import read_fleet
 WHOLE = """
 router: {rule: session, pool_rule: order, max_resends: 2}
 clients: {timeout_s: 30, timeout_of: first_token, max_retries: 2}
-handover: {link_gb_per_s: 50, latency_ms: 2}
+kv_transfer: {link_gb_per_s: 50, latency_ms: 2}
 services:
   - {name: chat, share_frac: 0.7, pools: [{pool: a, weight: 2}], decode_pools: [{pool: b}]}
   - {name: code, share_frac: 0.3, pools: [{pool: b}]}
@@ -35,6 +35,13 @@ def read(tmp_path: Path, text: str):
     file = tmp_path / "fleet.yaml"
     file.write_text(text)
     return read_fleet(file)
+
+
+def test_a_key_of_an_earlier_release_is_read(tmp_path: Path):
+    old = read(tmp_path, WHOLE.replace("kv_transfer:", "handover:"))
+    assert old.link == read(tmp_path, WHOLE).link
+    with pytest.raises(InputError, match="handover"):
+        read(tmp_path, WHOLE + "handover: {link_gb_per_s: 1}\n")
 
 
 def test_every_key_arrives_in_its_unit(tmp_path: Path):

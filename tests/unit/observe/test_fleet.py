@@ -84,7 +84,7 @@ def test_a_folder_is_diagnosed(frame, tmp_path):
     causes = {verdict.cause: verdict.subjects for verdict in found.verdicts}
     assert causes["idle_allocated"] == ("n0 0", "n0 1")
     assert causes["idle_free"] == ("n0 2",)
-    assert {waste.cause for waste in found.waste} >= {"held and idle", "free and idle"}
+    assert {waste.cause for waste in found.waste} >= {"allocated and idle", "free and idle"}
     assert {team.team for team in found.teams} == {"team-0", "team-1"}
     assert sum(band.time_frac for band in found.use.bands) == pytest.approx(1.0)
 

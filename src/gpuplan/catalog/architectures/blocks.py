@@ -99,5 +99,5 @@ def checked_heads(f: Fields, hidden: int, *names: str) -> int:
     """Heads that divide the hidden width."""
     heads = f.count(*names)
     if hidden % heads and hidden != STAND_IN:
-        f.bad(names[0], f"{heads} heads do not divide {hidden} channels", "mend one of them")
+        f.bad(names[0], f"{heads} heads do not divide {hidden} channels", "fix one of them")
     return heads

@@ -140,7 +140,7 @@ def _from_windows(shape: Shape) -> list[str]:
         f.notes.assume(
             "sliding window",
             "not applied",
-            "which layers it binds is not said",
+            "which layers it applies to is not given",
             change="layer_types",
         )
     return ["sliding"] * shape.n_layers if rule == "all" else []

@@ -223,12 +223,12 @@ def _glob_covers(glob: str, name: str) -> bool:
 def _compiled(block: Fields, pattern: str) -> re.Pattern[str] | None:
     # A repeated group can take exponential time; no published list needs one.
     if len(pattern) > 400 or re.search(r"\)[*+{]", pattern):
-        block.notes.assume("exceptions from quantization", "one left out", f"{pattern[:40]!r}")
+        block.notes.assume("exceptions from quantization", "one ignored", f"{pattern[:40]!r}")
         return None
     try:
         return re.compile(pattern)
     except (re.error, OverflowError, RecursionError):
-        block.bad("ignore", f"{pattern[:40]!r} is no regular expression", "mend it")
+        block.bad("ignore", f"{pattern[:40]!r} is no regular expression", "fix it")
         return None
 
 

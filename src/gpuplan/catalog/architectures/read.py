@@ -201,7 +201,7 @@ def _thinker(top: Fields) -> Fields:
     nested = top.child("thinker_config") if top.given("thinker_config") else None
     if nested is None:
         return top
-    top.notes.assume("speech output", "left out of all figures", "only the thinker is read")
+    top.notes.assume("speech output", "excluded from all figures", "only the thinker is read")
     kind = top.text("model_type")
     return Fields({"model_type": kind, **nested.values}, top.notes, where=nested.where)
 

@@ -117,7 +117,7 @@ class Fields:
         if self.given(*names) or not CORE.intersection(names):
             return False
         if self.where and self.values.get("model_type"):
-            self.notes.assume(self.path(names[0]), number, "left out; the usual one of its type")
+            self.notes.assume(self.path(names[0]), number, "not given; the usual one of its type")
             return False
         return True
 
@@ -308,7 +308,7 @@ def _head_dim(f: Fields, hidden: int, n_heads: int) -> int:
     found = f.maybe(*HEAD_DIM, least=1)
     is_known = hidden != STAND_IN  # else the width itself is the problem, and told
     if found is None and is_known and not f.given("kv_lora_rank"):
-        f.bad(HEADS[0], f"{n_heads} heads do not divide {hidden} channels", "mend it or head_dim")
+        f.bad(HEADS[0], f"{n_heads} heads do not divide {hidden} channels", "fix it or head_dim")
     return found or 1
 
 
@@ -342,7 +342,7 @@ def _check_heads(f: Fields, shape: Shape) -> None:
         f.bad(
             KV_HEADS[0],
             f"{shape.n_heads} query heads are not a multiple of {shape.n_kv_heads}",
-            "each key-value head serves the same number of query heads",
+            "each KV head serves the same number of query heads",
         )
 
 

@@ -42,7 +42,7 @@ def _tried(top: Fields, name: str, reader: Reader, *, text_hidden: int) -> list[
     stack = reader(apart, nested, text_hidden) if nested is not None else None
     if aside.problems or stack is None:
         first = aside.problems[0].where if aside.problems else name
-        top.notes.assume(name, "left out of all figures", f"it cannot be read: {first}")
+        top.notes.assume(name, "excluded from all figures", f"it cannot be read: {first}")
         return []
     top.notes.assumptions += [a for a in aside.assumptions if a not in top.notes.assumptions]
     return [stack]

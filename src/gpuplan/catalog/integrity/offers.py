@@ -196,7 +196,7 @@ def _availability_findings(offers: Sequence[Offer], _judging: Judging) -> Iterat
     """Offers whose region no source confirms."""
     clouds = Counter(o.cloud for o in offers if not o.region)
     for cloud, n_offers in sorted(clouds.items()):
-        what = f"{n_offers} machines without a confirmed region"
+        what = f"{n_offers} servers without a confirmed region"
         fix = "ask the cloud; no carbon and no power price is taken from them"
         yield _finding("note", "region-confirmed", cloud, what, fix)
 
@@ -206,7 +206,7 @@ def _fabric_findings(offers: Sequence[Offer], _judging: Judging) -> Iterator[Fin
     known = Counter((o.cloud, o.shape.fabric is not None) for o in offers)
     for cloud in sorted({cloud for cloud, _ in known}):
         if n_unknown := known[cloud, False]:
-            what = f"{n_unknown} of {n_unknown + known[cloud, True]} kinds of machine: none known"
+            what = f"{n_unknown} of {n_unknown + known[cloud, True]} kinds of server: none known"
             fix = "such servers carry nothing that spans servers"
             yield _finding("note", "fabric-known", cloud, what, fix)
 
@@ -286,7 +286,7 @@ def _basis_findings(offers: Sequence[Offer], _judging: Judging) -> Iterator[Find
     groups = Counter((o.cloud, o.shape.basis) for o in offers if not o.is_rate)
     for (cloud, basis), n_offers in sorted(groups.items()):
         what = f"{n_offers} offers priced as {basis}"
-        yield _finding("note", "price-basis", cloud, what, "never compared with whole machines")
+        yield _finding("note", "price-basis", cloud, what, "never compared with whole servers")
 
 
 def _unknown_findings(offers: Sequence[Offer], judging: Judging) -> Iterator[Finding]:

@@ -106,11 +106,11 @@ def _faults(row: RawRow) -> list[Problem]:
     faults = []
     for what, text in (("instance", row.instance), ("accelerator", row.accelerator)):
         if text and (not SAFE_TEXT.fullmatch(text) or len(text) > MAX_NAME_CHARS):
-            faults.append(Problem(what, f"unsafe name {text[:40]!r}", "the source must be mended"))
+            faults.append(Problem(what, f"unsafe name {text[:40]!r}", "the source must be fixed"))
     # A marketplace prints an unnamed place as ", US, NA".
     if row.region and not SAFE_TEXT.fullmatch(row.region.lstrip(", ") or "-"):
         faults.append(
-            Problem("region", f"unsafe name {row.region[:40]!r}", "the source must be mended")
+            Problem("region", f"unsafe name {row.region[:40]!r}", "the source must be fixed")
         )
     numbers = (row.n_accelerators, row.n_vcpu, row.ram_gib, row.usd_per_h, row.spot_usd_per_h)
     for value in numbers:

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 MANY = 500_000  # requests: below, a run is over before a bar is drawn
-SIMULATING = "simulating; the first run on a machine compiles its kernels"
+SIMULATING = "simulating; the first run on a computer compiles its kernels"
 
 
 def simulate(options: SimulateOptions) -> None:
@@ -159,7 +159,7 @@ def _ready(
     options: SimulateOptions, requests: "Requests", request: "SimulateRequest"
 ) -> "PreparedFleet":
     model, overlays, store = _model(options), options.overlay or [], user_store()
-    with busy("loading; the first run on a machine compiles its kernels"):
+    with busy("loading; the first run on a computer compiles its kernels"):
         return api.prepare_fleet(
             model, options.on, requests, request, overlays=overlays, store=store
         )
@@ -251,7 +251,7 @@ def simulate_cluster_jobs(options: SimulateOptions, cluster: Path, jobs: Path) -
         is_streamed=options.stream,
         seed=options.seed,
     )
-    with busy("replaying jobs; the first run on a machine compiles its kernel"):
+    with busy("replaying jobs; the first run on a computer compiles its kernel"):
         found = api.simulate_jobs(cluster, jobs, request)
     if options.out is not None:
         _write_jobs(options.out, found)

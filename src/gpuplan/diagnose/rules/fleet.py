@@ -41,7 +41,9 @@ def _idle(device: DeviceView) -> Finding | None:
     is_held = held_bytes(device) > HELD_BYTES or bool(device.subject.job)
     rows = (
         seen("any kernel active", f"never in {device.span_s / HOUR:,.1f} h", ""),
-        seen("memory held", f"{held_bytes(device) / 1e9:.1f} GB", f"{HELD_BYTES / 1e9:.0f} GB"),
+        seen(
+            "memory allocated", f"{held_bytes(device) / 1e9:.1f} GB", f"{HELD_BYTES / 1e9:.0f} GB"
+        ),
     )
     sure = 0.9 if device.span_s >= WATCHED_S else 0.5
     return Finding("idle_allocated" if is_held else "idle_free", sure, rows, (device.name,))
@@ -65,7 +67,7 @@ def _too_large(device: DeviceView) -> Finding | None:
     use = sm.high if sm is not None else util.high
     rows = (
         seen("use in 95 % of samples", percent(use), "above 40 %"),
-        seen("memory held at most", percent(memory), "above 25 %"),
+        seen("memory allocated at most", percent(memory), "above 25 %"),
     )
     if is_small_work(device):
         return Finding("share_candidate", 0.75 if sm is not None else 0.6, rows, (device.name,))

@@ -90,7 +90,7 @@ def _memory_errors(device: DeviceView) -> Finding | None:
     has_lost = rows_lost is not None and rows_lost.peak > 0
     if not has_errors and not has_lost:
         return None
-    row = seen("errors not mended", "yes" if has_errors else "rows were replaced", "none")
+    row = seen("uncorrected errors", "yes" if has_errors else "rows were replaced", "none")
     return Finding("memory_errors", 0.9 if has_errors else 0.7, (row,), (device.name,))
 
 

@@ -186,9 +186,7 @@ def _wrong(path: Path, read: pl.LazyFrame, table: JobTable) -> list[Problem]:
             what = (
                 f"{value!r} is no {'time' if meaning in ('submit', 'start', 'end') else 'number'}"
             )
-            problems.append(
-                Problem(f"line {line}, {name}", what, "mend the cell or remove the row")
-            )
+            problems.append(Problem(f"line {line}, {name}", what, "fix the cell or remove the row"))
     return problems[:MAX_SHOWN]
 
 

@@ -30,17 +30,17 @@ class NodesSpec(Strict):
     accelerators_per_node: CountPerNode = key(
         "GPUs of one node", "accelerators", to="n_accelerators_per_node", example=8
     )
-    cpus: Positive | None = optional("CPUs of one node; left out: never short", to="n_cpus")
-    ram_gib: Positive | None = optional("Memory of one node; left out: never short")
+    cpus: Positive | None = optional("CPUs of one node; default: never short", to="n_cpus")
+    ram_gib: Positive | None = optional("Memory of one node; default: never short")
     nodes_per_rack: Count | None = optional("Nodes of one rack", "nodes", to="n_nodes_per_rack")
     racks_per_zone: Count | None = optional("Racks of one zone", "racks", to="n_racks_per_zone")
     usd_per_accelerator_h: NonNegative | None = optional(
-        "Cost of one GPU-hour, for showback and `plan`; left out: the catalog's cheapest in `plan`",
+        "Cost of one GPU-hour, for showback and `plan`; default: the catalog's cheapest in `plan`",
         "USD per hour",
         to="usd_per_accelerator_h",
     )
     speed_ratio: Positive | None = optional(
-        "Speed of jobs on this kind relative to the trace's durations; left out: the same"
+        "Speed of jobs on this kind relative to the trace's durations; default: the same"
     )
     min_nodes: CountOrZero = key(
         "Fewest nodes of this kind that `plan` may choose", "nodes", to="bounds.n_min", default=0
@@ -63,7 +63,7 @@ class ClusterTeamSpec(Strict):
     """A team, its quotas and its wait target."""
 
     name: Text = key("Name, as the trace has it", example="search")
-    quotas: list[QuotaSpec] = entries("Quotas by GPU type; left out: no limit")
+    quotas: list[QuotaSpec] = entries("Quotas by GPU type; default: no limit")
     cohort: Text | None = optional("Teams of one cohort borrow unused quota from each other")
     share: Positive = key("Weight of fair share and DRF", to="share_ratio", default=1.0)
     wait_p90_min: NonNegative | None = optional("Wait target: 90 % of jobs start within it")
@@ -158,7 +158,7 @@ class JobDefaultsSpec(Strict):
     checkpoint_min: NonNegative = key("Checkpoint interval; 0: none", default=0.0)
     restart_min: NonNegative = key("Pause of a restart", default=0.0)
     limit_ratio: Ratio | None = optional(
-        "Time limit over duration; left out: durations are known to the scheduler"
+        "Time limit over duration; default: durations are known to the scheduler"
     )
 
 
@@ -177,7 +177,7 @@ class PlanTermsSpec(Strict):
         "Whether quotas keep the described shares of the hardware", to="keeps_quotas", default=False
     )
     memory_gib: Positive | None = optional(
-        "GPU memory that jobs need; left out: that of the first kind, on which they ran"
+        "GPU memory that jobs need; default: that of the first kind, on which they ran"
     )
 
 
@@ -192,9 +192,9 @@ class ClusterSpec(Strict):
     teams: list[ClusterTeamSpec] = entries("Teams; those that only the trace names have no quota")
     policy: ClusterPolicySpec = key("Scheduling policy", default=ClusterPolicySpec())
     services: list[ClusterServiceSpec] = entries("Services that reserve GPUs by the hour")
-    failures: NodeFailuresSpec | None = optional("Failures of nodes; left out: none")
+    failures: NodeFailuresSpec | None = optional("Failures of nodes; default: none")
     maintenance: list[MaintenanceSpec] = entries("Maintenance windows")
-    burst: CloudSpec | None = optional("Burst to the cloud; left out: none")
+    burst: CloudSpec | None = optional("Burst to the cloud; default: none")
     plan: PlanTermsSpec = key("Terms of `gpuplan plan`", default=PlanTermsSpec())
     jobs: JobDefaultsSpec = key(
         "Checkpoints and limits of jobs", to="defaults", default=JobDefaultsSpec()

@@ -73,7 +73,7 @@ class FailuresSpec(Strict):
     """Random and scheduled failures of replicas."""
 
     mtbf_h: Positive | None = optional("Mean time between failures of one replica")
-    mttr_min: NonNegative | None = optional("Mean time to repair; left out: never repaired")
+    mttr_min: NonNegative | None = optional("Mean time to repair; default: never repaired")
     repair: Literal["exponential", "fixed"] = key(
         "Distribution of repair times",
         to="is_fixed_repair",
@@ -96,7 +96,7 @@ class RestartsSpec(Strict):
     """Rolling restarts of the pool."""
 
     first_s: NonNegative = key("Start of the first rolling restart", example=3600)
-    every_h: Positive | None = optional("Interval between rolling restarts; left out: once")
+    every_h: Positive | None = optional("Interval between rolling restarts; default: once")
     max_unavailable: Count = key("Replicas restarted at a time", "replicas", default=1)
 
 
@@ -125,28 +125,28 @@ class PoolSpec(Strict):
     """A pool of equal replicas."""
 
     name: Text = key("Name of the pool", example="h100")
-    model: Text | None = optional("Model; left out: --model")
-    on: Text | None = optional("Accelerator of one replica; left out: --on")
+    model: Text | None = optional("Model; default: --model")
+    on: Text | None = optional("Accelerator of one replica; default: --on")
     tp: Count | None = optional("Tensor-parallel size of one replica (TP)", to="replica.tp")
     ep: Count = key("Expert-parallel size of one replica (EP)", to="replica.ep", default=1)
     lora: LoraSpec | None = optional(
-        "LoRA adapters that requests use; left out: none", to="replica.adapters"
+        "LoRA adapters that requests use; default: none", to="replica.adapters"
     )
     replicas: CountOrZero = key("Replicas ready at the first request", to="size.n_first", example=4)
     min_replicas: CountOrZero | None = optional(
         "Minimum replicas under autoscaling", to="size.n_least"
     )
     max_replicas: Count | None = optional("Maximum replicas under autoscaling", to="size.n_most")
-    start: StartSpec | None = optional("Phases of a cold start; left out: predicted")
-    admission: AdmissionSpec | None = optional("Admission control; left out: no limits")
+    start: StartSpec | None = optional("Phases of a cold start; default: predicted")
+    admission: AdmissionSpec | None = optional("Admission control; default: no limits")
     autoscaling: AutoscalingSpec | None = optional(
-        "Autoscaling; left out: a fixed number of replicas", to="scaler"
+        "Autoscaling; default: a fixed number of replicas", to="scaler"
     )
-    failures: FailuresSpec | None = optional("Failures of replicas; left out: none")
-    spot: SpotSpec | None = optional("Spot reclaims; left out: none")
-    restarts: RestartsSpec | None = optional("Rolling restarts; left out: none")
+    failures: FailuresSpec | None = optional("Failures of replicas; default: none")
+    spot: SpotSpec | None = optional("Spot reclaims; default: none")
+    restarts: RestartsSpec | None = optional("Rolling restarts; default: none")
     drain_s: NonNegative | None = optional(
-        "Time limit to drain a replica; left out: as long as it takes"
+        "Time limit to drain a replica; default: as long as it takes"
     )
 
 
@@ -165,7 +165,7 @@ class ServiceSpec(Strict):
 
     name: Text = key("Name of the service", example="chat")
     share_frac: Frac | None = optional(
-        "Share of the requests; left out: equal shares", to="", example=0.7
+        "Share of the requests; default: equal shares", to="", example=0.7
     )
     pools: Annotated[list[ShareSpec], Field(min_length=1)] = key("Pools that serve it")
     decode_pools: list[ShareSpec] = key(
@@ -193,7 +193,7 @@ class RouterSpec(Strict):
 class ClientsSpec(Strict):
     """Timeouts and retries of clients."""
 
-    timeout_s: Positive | None = optional("Client timeout; left out: none")
+    timeout_s: Positive | None = optional("Client timeout; default: none")
     timeout_of: Literal["answer", "first_token"] = key(
         "What the timeout covers: the whole response, or its first token",
         to="is_first_token",
@@ -205,7 +205,7 @@ class ClientsSpec(Strict):
     max_backoff_s: NonNegative = key("Maximum back-off", default=60.0)
 
 
-class HandoverSpec(Strict):
+class KvTransferSpec(Strict):
     """KV transfer from prefill to decode pools."""
 
     link_gb_per_s: Positive = key("Bandwidth of one replica for KV transfer", example=50)
@@ -216,12 +216,10 @@ class FleetSpec(Strict):
     """A fleet of pools behind a router, autoscaled or fixed."""
 
     pools: Annotated[list[PoolSpec], Field(min_length=1, max_length=100)] = key("Pools of replicas")
-    services: list[ServiceSpec] = key(
-        "Services; left out: all pools serve all requests", default=[]
-    )
+    services: list[ServiceSpec] = key("Services; default: all pools serve all requests", default=[])
     router: RouterSpec = key("Router in front of the pools", default=RouterSpec())
     clients: ClientsSpec = key("Timeouts and retries of clients", default=ClientsSpec())
-    handover: HandoverSpec | None = optional(
+    kv_transfer: KvTransferSpec | None = optional(
         "KV transfer between prefill and decode pools", to="link"
     )
     first_hour: Annotated[int, Field(ge=0, le=167)] = key(

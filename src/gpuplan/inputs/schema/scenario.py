@@ -179,7 +179,7 @@ class ScenarioSpec(Strict):
         "Workloads to plan for"
     )
     growth: GrowthSpec = section("How demand grows", GrowthSpec)
-    site: SiteSpec | None = optional("Your own site; left out: everything is rented")
+    site: SiteSpec | None = optional("Your own site; everything is rented by default")
     owned: Annotated[list[OwnedSpec], Field(max_length=1000)] = entries(
         "Nodes that you own already"
     )

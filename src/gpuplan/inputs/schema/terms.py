@@ -155,7 +155,7 @@ class AvailabilitySpec(Strict):
 class OfferSpec(Strict):
     """Capacity that can be rented by the hour, at your price."""
 
-    name: Text | None = optional("Name of the offer; left out: the accelerator's", to="")
+    name: Text | None = optional("Name of the offer; default: the accelerator's", to="")
     accelerator: Text = key("Accelerator, by its catalog name", example="H100")
     usd_per_accelerator_h: PositiveSpread | None = optional(
         "Price of one accelerator", "USD per hour", to="", example=2.95

@@ -107,7 +107,7 @@ class RequestSpec(Strict):
         why="each request is taken as a conversation of its own",
     )
     max_tokens: Count | None = optional(
-        "Requested length (max_tokens), which SGLang reserves; the output where left out",
+        "Requested length (max_tokens), which SGLang reserves; the output length by default",
         "tokens",
         example=1024,
     )

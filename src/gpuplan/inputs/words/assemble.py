@@ -141,7 +141,7 @@ def _left_over(draft: Draft) -> None:
     for field in ("full", "nightly"):
         fact = draft.take(field)
         if fact is not None:
-            why = "it says something of training alone, and is left out"
+            why = "it concerns training alone, and is ignored"
             draft.note("words not understood", repr(fact.words), why, "reword it")
 
 
@@ -156,7 +156,7 @@ def _of_each_user(draft: Draft) -> None:
         draft.facts["requests_per_user_per_day"] = rate._replace(value=per_day)
         why = "fewer than there are users: taken as those of each"
         draft.note(
-            "requests per day", f"{per_day:g} of each user", why, '"… requests a day in all"'
+            "requests per day", f"{per_day:g} of each user", why, '"… requests a day in total"'
         )
 
 

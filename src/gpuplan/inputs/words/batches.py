@@ -45,7 +45,7 @@ def put_batch(draft: Draft, at: KeyPath, units: Sequence[str] = ()) -> None:
         if not draft.has((*batch, "docs_per_day")):
             draft.assume((*batch, "docs_per_day"), DAY * REQUESTS_PER_S, "documents per day", why)
     if not draft.has((*batch, "docs")) and "deadline_s" not in draft.facts:
-        why = 'nobody is said to wait: a day\'s work within a day; online is e.g. "p95 200 ms"'
+        why = 'no user waits: a day\'s work within a day; online is e.g. "p95 200 ms"'
         draft.assume((*batch, "deadline_h"), DAY / HOUR, "deadline (h)", why)
         return
     put_deadline(draft, (*batch, "deadline_h"), HOUR, DAY)

@@ -236,7 +236,7 @@ def _ignored(found: Scan) -> list[Assumption]:
         Assumption(
             what="words not understood",
             value=place_of(shorten(printable(words), 60), start),
-            why="left out" + _hint(words),
+            why="ignored" + _hint(words),
             change="reword them, or write a scenario file",
         )
         for words, start in found.rest

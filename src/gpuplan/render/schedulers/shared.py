@@ -93,7 +93,9 @@ def _accounts(cluster: Cluster) -> str:
     """Accounts with their limits and shares; Slurm has hard limits and no borrowing."""
     lines = ["#!/usr/bin/env bash", "set -eu"]
     if any(team.cohort for team in cluster.teams):
-        lines.append("# Slurm's limits do not lend: teams of a cohort are held to quota + borrow.")
+        lines.append(
+            "# Slurm's limits do not lend: teams of a cohort are limited to quota + borrow."
+        )
     for team in cluster.teams:
         limits = ",".join(
             f"gres/gpu:{kube_name(q.accelerator)}={int(q.n_accelerators + _lent(cluster, team, q))}"

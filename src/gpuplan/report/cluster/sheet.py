@@ -201,7 +201,7 @@ def _share_table(shares: Sequence[WaitShare]) -> Table:
         others,
         {
             "team": lambda one: one.team,
-            "waits while GPUs are held by": lambda one: one.holder,
+            "waits while GPUs are allocated to": lambda one: one.holder,
             ">share of its waiting": lambda one: percent(one.wait_frac),
         },
     )

@@ -50,7 +50,7 @@ SECTIONS = (
         ("Cost:", "Sensitivity", "If prices move", "Crossover"),
         (COST, "What moves"),
     ),
-    ("How busy will it be?", ("Pools",), (USE, "How full")),
+    ("How high is its utilization?", ("Pools",), (USE, "How full")),
     ("What if demand grows?", ("If demand grows", "Growth"), ()),
 )
 REJECTED = ("Rejected",)

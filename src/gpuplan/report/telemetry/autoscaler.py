@@ -99,7 +99,7 @@ def reclaim_patches(found: Diagnosis) -> str:
     rest = [one.subject for one in found.reclaims if not one.job]
     text = HEAD + yaml.safe_dump_all(documents, sort_keys=False) if documents else HEAD
     if rest:
-        text += "# held by no pod that telemetry names: " + ", ".join(rest[:50]) + "\n"
+        text += "# allocated to no pod that telemetry names: " + ", ".join(rest[:50]) + "\n"
     return text
 
 

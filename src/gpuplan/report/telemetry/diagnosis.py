@@ -179,7 +179,7 @@ def _reclaim_table(found: Diagnosis) -> Table:
         "owner": lambda r: r.team or "?",
         "job": lambda r: r.job or "?",
         ">idle (h)": lambda r: f"{(r.end_s - r.begin_s) / HOUR:,.1f}",
-        ">memory held (GB)": lambda r: f"{r.memory_held_bytes / GB:,.1f}",
+        ">memory allocated (GB)": lambda r: f"{r.memory_held_bytes / GB:,.1f}",
         ">$/month": lambda r: _usd(r.usd_per_month),
     }
     shown = found.reclaims[:N_RECLAIMS]

@@ -404,7 +404,7 @@ VERBS = {
     "trace": Verb(TextBody, _trace, "What a recorded load is like: rates, lengths, burstiness."),
     "diagnose": Verb(DiagnoseBody, _diagnose, "Utilization, waste, causes and actions."),
     "forecast": Verb(ForecastBody, _forecast, "Demand ahead, and when to order."),
-    "replan": Verb(ReplanBody, _replan, "A plan held against telemetry, and the next one."),
+    "replan": Verb(ReplanBody, _replan, "A plan compared with telemetry, and the next one."),
     "validate": Verb(ValidateBody, _validate, "Predictions against measured rows."),
     "calibrate": Verb(CalibrateBody, _calibrate, "The model refitted to own benchmark runs."),
     "catalog": Verb(CatalogBody, _catalog, "Facts of the catalog, with their sources."),

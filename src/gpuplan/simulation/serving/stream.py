@@ -284,7 +284,7 @@ def in_blocks(
 
 def _ticks(arrive_s: Floats, origin_s: float) -> Ints:
     if not np.all(np.isfinite(arrive_s)):
-        raise one(InputError, "simulate", "arrivals", "one is not finite", "mend the times")
+        raise one(InputError, "simulate", "arrivals", "one is not finite", "fix the times")
     ticks: Ints = np.rint((arrive_s - origin_s) * st.TICKS_PER_S).astype(np.int64)
     return ticks
 

@@ -21,7 +21,7 @@ from gpuplan.studies.market.places import fits, is_place_allowed
 
 PURCHASES: tuple[Purchase, ...] = ("on_demand", "reserved", "spot")
 ON_DEMAND: tuple[Purchase, ...] = ("on_demand",)
-UNCONFIRMED = "region unconfirmed: its source lists every machine in all regions alike"
+UNCONFIRMED = "region unconfirmed: its source lists every server in all regions alike"
 TCP_FRAC = 0.65  # of the line rate in collectives, against RDMA [links]
 # Clouds whose large instances carry the CPU that the catalog knows [product-names].
 CPU_INSTANCES = {"cpu-xeon-8480": ("c7i.", "m7i.", "c3-")}

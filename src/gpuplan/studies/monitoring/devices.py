@@ -90,7 +90,7 @@ def _named(
     except InputError:
         if asked.accelerator:
             raise
-        why = "its power, memory and links are not held against the board's"
+        why = "its power, memory and links are not compared with the board's"
         unknown = assume(f"device {name!r}", "not in the catalog", why, "--on")
         return DeviceFacts(usd_per_h=asked.usd_per_h), [unknown]
     device = choice.accelerator

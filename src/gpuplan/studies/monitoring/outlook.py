@@ -115,7 +115,7 @@ def _advice(
         middle = growth if growth is not None else (trend.per_month_frac if trend else 0.0)
         growths = [middle * (1 - SPREAD), middle, middle * (1 + SPREAD)]
         value = f"{growths[0]:.1%} and {growths[2]:.1%} a month"
-        whose = "was given" if growth is not None else "was seen, which hardly varied"
+        whose = "was given" if growth is not None else "was observed, which hardly varied"
         why = f"half and one and a half of the growth that {whose}"
         assumed.append(Assumption(what="other growths", value=value, why=why, change="--growth"))
     assumed += _assumed(asked, trend)

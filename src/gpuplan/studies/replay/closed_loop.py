@@ -177,7 +177,7 @@ def _check(load: DrawnLoad) -> None:
     n_each = N_EACH if load.n_requests is None else 1
     if max((load.n_users or 0) * n_each, load.n_requests or 0) > MOST_REQUESTS:
         what = f"{load.n_users:,} users who ask {load.n_requests or N_EACH} times or more"
-        problems.append(Problem("--users", what, f"at most {MOST_REQUESTS:,} requests in all"))
+        problems.append(Problem("--users", what, f"at most {MOST_REQUESTS:,} requests in total"))
     for flag, lengths in (("--input-tokens", load.input), ("--output-tokens", load.output)):
         if lengths is None or not (np.isfinite(lengths.mean_tokens) and lengths.mean_tokens > 0):
             problems.append(Problem(flag, "missing", "give the tokens of a request, e.g. 1000"))

@@ -29,7 +29,7 @@ DEFAULT_BURSTINESS_RATIO = 2.0
 
 
 class Settled(NamedTuple):
-    """A load in which nothing is left out, and what was put in."""
+    """A load in which nothing is excluded, and what was put in."""
 
     load: DrawnLoad
     assumptions: tuple[Assumption, ...]
@@ -59,15 +59,15 @@ def traced_load(
 
 def bad_lines(n_bad: int, shown: Sequence[Problem]) -> tuple[str, ...]:
     """How many lines of a file could not be read, and the first of them."""
-    return (f"{n_bad:,} bad lines left out", *map(str, shown)) if n_bad else ()
+    return (f"{n_bad:,} bad lines excluded", *map(str, shown)) if n_bad else ()
 
 
 def bad_assumed(n_bad: int, shown: Sequence[Problem]) -> list[Assumption]:
     """The same for whoever reads the result alone."""
     if not n_bad:
         return []
-    value, why = f"{n_bad:,} left out", f"they could not be read; the first: {shown[0]}"
-    return [assume("bad lines", value, why, "mend the file")]
+    value, why = f"{n_bad:,} excluded", f"they could not be read; the first: {shown[0]}"
+    return [assume("bad lines", value, why, "fix the file")]
 
 
 def drawn_load(load: DrawnLoad, *, seed: int = 0) -> LoadSource:

@@ -94,8 +94,8 @@ def with_lengths(
     why = f"drawn from {len(known):,} requests of {path.name}, prompt and answer together"
     mean = f"{known.input_tokens.mean():,.0f} in, {known.output_tokens.mean():,.0f} out on average"
     drawn = Assumption(what="lengths", value=mean, why=why, change="--lengths-from")
-    notes = [f"{n_empty:,} requests without tokens are left out"] if n_empty else []
-    notes += [f"{read.n_bad:,} bad lines left out", *map(str, read.bad)] if read.n_bad else []
+    notes = [f"{n_empty:,} requests without tokens are excluded"] if n_empty else []
+    notes += [f"{read.n_bad:,} bad lines excluded", *map(str, read.bad)] if read.n_bad else []
     return replace(
         taken,
         requests=replace(taken.requests, input_tokens=asked, output_tokens=answered),

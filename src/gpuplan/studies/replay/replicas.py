@@ -316,7 +316,7 @@ def _check_room(deployment: EvaluatedDeployment) -> None:
         return
     what = f"the weights leave no room on {deployment.setup.accelerator.name}"
     fix = "ask gpuplan fit what would help"
-    raise one(InputError, "simulate", "key-value cache", what, fix)
+    raise one(InputError, "simulate", "KV cache", what, fix)
 
 
 def _calibration(asked: SimulateRequest) -> InferenceCalibration:
@@ -343,7 +343,7 @@ def _assumed_policies(
 ) -> list[Assumption]:
     found = []
     if limits.caches_prefixes and _scheduler(asked).caches_prefixes is None:
-        why = f"{setup.engine.name} keeps text of prompts and responses by default"
+        why = f"{setup.engine.name} has prefix caching on by default"
         if setup.engine.name == SGLANG:
             why = "SGLang's radix tree is on by default"
         found.append(assume("prefix caching", "on", why, "--no-prefix-caching"))

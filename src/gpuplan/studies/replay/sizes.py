@@ -183,7 +183,7 @@ def _useful_s(points: Sequence[FleetTried], n_requests: int) -> float:
         p.useful_accelerator_s / (n_requests - p.n_late) for p in points if p.n_late < n_requests
     ]
     if not each:
-        what = f"no request is kept by any fleet of up to {points[-1].n_replicas} replicas"
+        what = f"no request is within SLO in any fleet of up to {points[-1].n_replicas} replicas"
         fix = "loosen the objective, or try larger fleets"
         raise InputError("simulate", [Problem("--sweep-replicas", what, fix)])
     return min(each)
@@ -215,7 +215,7 @@ def _free(slo: SloTargets) -> Assumption:
     return Assumption(
         what="objective",
         value="none",
-        why="every request that is served counts as kept",
+        why="every request that is served counts as within SLO",
         change="--slo-ttft-ms, --slo-tpot-ms, --slo-e2e-s",
     )
 

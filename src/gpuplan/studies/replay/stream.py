@@ -168,7 +168,7 @@ def _check_file(coming: Blocks, n_read: int) -> None:
     file = coming.file
     if file is not None and file.n_bad > n_read:
         what = f"{file.n_bad:,} lines are bad, {n_read:,} are good"
-        first = Problem("trace", what, "map its columns, or mend it")
+        first = Problem("trace", what, "map its columns, or fix it")
         raise InputError("trace", [first, *file.bad])
 
 
@@ -236,7 +236,7 @@ def _left_out(coming: Blocks) -> list[Assumption]:
         return []
     found = bad_assumed(file.n_bad, file.bad)
     if file.has_text:
-        why = "what prompts have in common is not kept in a stream"
+        why = "shared prefixes of prompts are not stored in a stream"
         value, change = "off", "leave out --stream"
         found.append(Assumption(what="prefix caching", value=value, why=why, change=change))
     return found

@@ -188,7 +188,7 @@ def balance_of(case: RejectedSystem) -> Balance:
 
 def _price_findings(placement: Placement) -> tuple[Finding, ...]:
     name = placement.accelerator.name
-    what = f"no price of {name} is known: alternatives are not held to a budget"
+    what = f"no price of {name} is known: alternatives are not limited by a budget"
     return (note("price-unknown", "prices", what, "give prices.hardware"),)
 
 

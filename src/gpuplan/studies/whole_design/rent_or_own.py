@@ -89,11 +89,11 @@ def _used_frac(
     work = scenario.workload(group.workload)
     is_run = work is not None and work.has_end
     share = min(1.0, span_s / (own.life_months * MONTH)) if is_run else 1.0
-    value = f"all {own.life_months} months that a server is held"
+    value = f"all {own.life_months} months that a server is owned"
     if is_run and share < 1:
         value = f"{span_s / MONTH:.1f} of {own.life_months} months; then servers stand idle"
     what = f"how long {group.workload} needs its servers"
-    why = "owning is compared with renting over the time that a server is held"
+    why = "owning is compared with renting over the life of a server"
     return paid * share, assume(what, value, why, "budget.horizon_months")
 
 

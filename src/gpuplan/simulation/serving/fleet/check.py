@@ -118,11 +118,11 @@ def _service_problems(fleet: ElasticFleet, service: Ints) -> Iterator[Problem]:
         yield from _share_problems(found, names, where)
     is_split = any(found.decode_pools for found in fleet.services)
     if is_split and fleet.handover is None:
-        yield Problem("handover", "missing", "say how the KV cache travels to the decode pools")
+        yield Problem("kv_transfer", "missing", "say how the KV cache travels to the decode pools")
     if fleet.handover is not None:
-        yield from _duration("handover.latency_s", fleet.handover.latency_s)
+        yield from _duration("kv_transfer.latency_s", fleet.handover.latency_s)
         if not (fleet.handover.cache_bytes_per_token >= 0 and fleet.handover.link_bytes_per_s > 0):
-            yield Problem("handover", "has no rate", "bytes must be 0 or more, the link above 0")
+            yield Problem("kv_transfer", "has no rate", "bytes must be 0 or more, the link above 0")
 
 
 def _share_problems(service: Service, names: set[str], where: str) -> Iterator[Problem]:

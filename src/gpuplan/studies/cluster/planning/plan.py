@@ -281,7 +281,7 @@ def _assumptions(search: Search, priced: Priced) -> Iterator[Assumption]:
     judge = search.judge
     if judge.cluster.maintenance:
         why = "windows name nodes of the described cluster"
-        yield assume("maintenance windows", "left out", why, "maintenance")
+        yield assume("maintenance windows", "ignored", why, "maintenance")
     days = judge.jobs.span_s / 86400
     why = "the plan is judged by these jobs, and by streams drawn from a generator fitted to them"
     yield assume("demand", f"that of the trace ({days:.1f} days)", why, "--jobs")

@@ -240,7 +240,7 @@ def _handover(written: FleetRequest, ready: Sequence[PreparedFleet]) -> KvTransf
     widths = [s.model.kv_bytes_per_token(s.storage.cache) for s in setups]
     if not widths:
         what, fix = "no service has decode_pools", "leave it out, or name who writes the answers"
-        raise one(InputError, "fleet", "handover", what, fix)
+        raise one(InputError, "fleet", "kv_transfer", what, fix)
     return KvTransfer(
         cache_bytes_per_token=max(widths),
         link_bytes_per_s=written.link.link_bytes_per_s,

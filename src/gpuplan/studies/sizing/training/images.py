@@ -120,7 +120,7 @@ class ImageRun:
         found = counts.first() if deadline_s is None else counts.fewest(deadline_s)
         if found is None:
             fix = "more time, or servers whose network is stated"
-            return rejection(candidate, "deadline", "no number of them ends in time", fix)
+            return rejection(candidate, "deadline", "no number of them meets the deadline", fix)
         return self._job(candidate, found)
 
     def _job(self, candidate: Candidate, found: RunCount) -> SizedJob:
