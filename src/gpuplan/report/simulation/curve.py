@@ -84,7 +84,7 @@ def _table(curve: FleetSizeCurve) -> Table:
         ">precision": lambda row: frac(curve.precision_frac[row[0]]),
         ">recall": lambda row: frac(row[1].recall_frac),
         ">F": lambda row: frac(curve.f_frac[row[0]]),
-        ">utilization": lambda row: percent(row[1].busy_frac),
+        ">GPU busy": lambda row: percent(row[1].busy_frac),
         ">TTFT p99 (ms)": lambda row: _ttft(row[1]),
         ">cost ($)": lambda row: f"{curve.cost_usd[row[0]]:,.2f}",
         "": lambda row: "overloaded" if row[1].is_overloaded else "",

@@ -131,7 +131,7 @@ def fleet_curve(
     blocks: PrefixBlocks | None = None,
     told: Told | None = None,
 ) -> FleetSizeCurve:
-    """Precision and recall over the size of the fleet, and the size whose F is greatest."""
+    """Precision and recall over the fleet size, and the size with the greatest F that keeps up."""
     _check(curve)
     request = request or SimulateRequest()
     stream = _stream(ready, requests, request.router, request.slo or SloTargets())._replace(
@@ -160,7 +160,11 @@ def fleet_curve(
         cost_usd=tuple(
             _cost_usd(point, u, curve) for u, point in zip(useful_s, points, strict=True)
         ),
-        best=max(range(len(points)), key=lambda k: (f_frac[k], -points[k].n_replicas)),
+        # A growing queue breaks every SLO in a longer run: a short one must not recommend it.
+        best=max(
+            range(len(points)),
+            key=lambda k: (not points[k].is_overloaded, f_frac[k], -points[k].n_replicas),
+        ),
         assumptions=(*ready.assumptions, _free(stream.slo))
         if not stream.slo.is_given
         else ready.assumptions,

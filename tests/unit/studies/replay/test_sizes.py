@@ -120,7 +120,7 @@ def test_wishes_without_sense_are_named(ready: PreparedFleet):
     with pytest.raises(InputError) as caught:
         curve(ready, sizes=(0, 5), waste_usd_per_accelerator_s=0.0, delay_usd_per_request=-1.0)
     assert len(caught.value.problems) == 3
-    with pytest.raises(InputError, match="no request is kept"):
+    with pytest.raises(InputError, match="no request is within SLO"):
         api.simulate_curve(
             ready, load(n=200),
             CurveRequest(sizes=(1,), waste_usd_per_accelerator_s=1.0, delay_usd_per_request=1.0),
@@ -135,3 +135,11 @@ def test_the_sheet_shows_the_best_and_how_beta_came_about(ready: PreparedFleet):
     marked = [row[0] for row in sheet.tables[0].rows if row[0].startswith("→")]
     assert marked == [f"→ {found.points[found.best].n_replicas}"]
     assert any("beta²" in line for _, lines in sheet.remarks for line in lines)
+
+
+def test_a_fleet_whose_queue_grows_is_not_recommended(ready: PreparedFleet):
+    found = curve(ready, sizes=(1, 2, 3, 4), delay_usd_per_request=1e-9)
+    assert found.points[0].is_overloaded, "one replica cannot carry the load"
+    assert not found.points[found.best].is_overloaded
+    alone = curve(ready, sizes=(1,))
+    assert alone.points[alone.best].n_replicas == 1, "of nothing but overloaded sizes, the best"
