@@ -26,7 +26,7 @@ TRAINED = frozenset(words("catalog", "model_trained"))  # stages of training: th
 PRECISIONS = meanings("catalog", "model_precision")
 # The table's order: a format before the method that made it, AWQ-BF16-INT8 is stored in INT8.
 STRENGTH = {word: n for n, word in enumerate(PRECISIONS)}
-PRECISION_NOISE = {"dynamic", "static", "quantized", "pertensor", "block", "kv", "g128", "marlin"}
+PRECISION_NOISE = frozenset(words("catalog", "model_precision_noise"))
 N_TEXTS = 4096  # names typed that are remembered; the catalog's own among them
 MIN_LETTERS = 3  # of a word that can carry a name alone
 _FILE_TYPE = re.compile(r"(?:^|[\s_\-.:])(i?q[1-8]_(?:k(?:_[a-z]{1,2})?|[01]|xxs|xs|nl|s|m))\b")
@@ -92,19 +92,26 @@ def take_apart(text: str) -> Name:
     owner, _, rest = without_part(text).lower().strip().rpartition("/")
     file_type = _FILE_TYPE.search(rest)
     rest = rest.replace(file_type[0], " ") if file_type else rest
-    rest = _SPOKEN_SIZE.sub(r"\1\2b ", re.sub(r"(?<=\d)_(?=\d)", ".", rest))
+    rest = _SPOKEN_SIZE.sub(r"\1\2b ", re.sub(r"(?<![\d.])(\d+)_(?=\d)", r"\1.", rest))
     rest = re.sub(r"(?<=[a-z])\+(?!\w)", " plus", rest)  # Command R+
     raw = [word for word in _BREAKS.split(rest) if word]
     said = {PRECISIONS[word]: STRENGTH[word] for word in raw[1:] if word in PRECISIONS}
     precision = min(said, key=lambda form: said[form], default="")
-    is_file = file_type is not None and file_type[1] in FORMATS and "unquantized" not in raw
-    precision = file_type[1] if file_type and is_file else precision
+    stored = _stored_format(file_type[1]) if file_type and "unquantized" not in raw else ""
+    precision = stored or precision
     dropped = {*PRECISIONS, *PRECISION_NOISE} if precision else set()
     kept = [word for word in raw if word not in dropped]
     loud = [word for word in kept if word not in QUIET] or kept
     words = [piece for word in loud for piece in _pieces(word)]
     quiet = tuple(word for word in kept if word in QUIET)
     return Name(owner, tuple(words), quiet, precision)
+
+
+def _stored_format(file_type: str) -> str:
+    """The format of a GGUF file type; of mixes like Q4_K_XL or IQ3_XS the one of as many bits."""
+    bits = re.sub(r"^i?q(\d).*", r"q\1", file_type)
+    same = ("q2_k", "q3_k_m", "q4_k_m", "q5_k_m", "q6_k", "q8_0")
+    return file_type if file_type in FORMATS else next((f for f in same if f[:2] == bits), "q2_k")
 
 
 def _pieces(word: str) -> list[str]:
@@ -123,7 +130,12 @@ def _pieces(word: str) -> list[str]:
 
 
 def spelled_out(text: str) -> str:
-    """A tower's size and patch in words: CLIP ViT-L/14 is clip-vit-large-patch14."""
+    """A name without the command before it, a tower's size and patch in words.
+
+    CLIP ViT-L/14 is clip-vit-large-patch14; GPTQ-4b-128g has 4 bits, not 4 billion parameters.
+    """
+    text = re.sub(r"(?i)^ollama\s+(?:run|pull)\s+", "", text)
+    text = re.sub(r"(?i)(?<=[-_])([2-8])b(?=[-_]\d+g\b)", r"\1bit", text)
     return re.sub(
         r"(?i)(?<=\w[\s_-])vit[\s_-]?([bslhg])\s*[/_-]\s*(\d\d)\b",
         lambda found: f"vit-{LETTERS[found[1].lower()]}-patch{found[2]}",
@@ -145,6 +157,12 @@ def _ends_with(words: tuple[str, ...], base: tuple[str, ...]) -> bool:
     first, last = words[: -len(base)], words[-len(base) :]
     is_named = any(len(word) >= MIN_LETTERS and word.isalpha() for word in first)
     return last == base and is_named and not APART & {*first}
+
+
+def is_other_stage(typed: Name, entry: Name) -> bool:
+    """Whether the entry has no more words than a stage of training, and a size."""
+    is_sized = bool(entry.sizes or SIZES & {*entry.words})
+    return is_sized and {*entry.words} - {*typed.words} <= TRAINED
 
 
 def is_tuned_from(typed: Name, entry: Name) -> bool:
@@ -268,6 +286,8 @@ def other_spellings(name: Name) -> list[Name]:
             found.append((*words[:i], f"{word[0]}.{word[1]}", *words[i + 1 :]))
     stages = TRAINED if name.owner else {"base"}  # "70B SFT on 50k samples" is a sentence
     plain = (*words[:1], *(word for word in words[1:] if word not in stages))
+    if name.owner and name.sizes:  # a longer context has the same layers
+        plain = tuple(word for word in plain if not re.fullmatch(r"\d+k", word))
     if plain != words and (name.sizes or name.date or SIZES & {*plain}):
         found.append(plain)
     short = re.fullmatch(r"l(3(?:\.\d)?)", words[0]) if words and name.sizes else None

@@ -16,12 +16,12 @@ from gpuplan.catalog.config_files import config_path, from_file, refused
 from gpuplan.catalog.contexts import with_context
 from gpuplan.catalog.model_names import (
     NEUTRAL,
-    TRAINED,
     Meant,
     Name,
     beside,
     is_letter_apart,
     is_made_of,
+    is_other_stage,
     is_tuned_from,
     meant_by,
     other_spellings,
@@ -148,7 +148,7 @@ def _nearest_of(text: str, name: Name) -> list[Entry]:
         if found:
             stored = _of_precision(name, found)
             own = [e for e in stored if name.owner and e.name.owner == name.owner] or stored
-            kept = _as_typed(text, own)
+            kept = _as_typed(text, name, own)
             return sorted(kept, key=lambda entry: _rank(text, name, entry))
     is_one_word = len(text.split()) == 1  # in a sentence, what stands before is no name
     return _bases(text, name) if is_one_word else []
@@ -195,10 +195,7 @@ def _meanings(name: Name, text: str) -> list[Entry]:
     found = [(more, entry) for more, entry in all_of if more is not None]
     if "/" in without_part(text):
         own = [entry for more, entry in found if not any(more)]
-        trained = [
-            e for _, e in found if e.name.sizes and {*e.name.words} - {*name.words} <= TRAINED
-        ]
-        return own or trained
+        return own or [entry for _, entry in found if is_other_stage(name, entry.name)]
     fewest = min((more.n_words for more, _ in found), default=0)
     nearest = [entry for more, entry in found if more.n_words == fewest]
     newest = max((entry.name.generation for entry in nearest), default=())
@@ -229,14 +226,15 @@ def _of_precision(name: Name, found: list[Entry]) -> list[Entry]:
     return found
 
 
-def _as_typed(text: str, found: list[Entry]) -> list[Entry]:
-    """A name typed whole means that one, not its relatives."""
-    wanted = _plain(text)
-    return [entry for entry in found if _plain(entry.id) == wanted] or found
+def _as_typed(text: str, name: Name, found: list[Entry]) -> list[Entry]:
+    """A name typed whole means that one, not its relatives; `instruct` means one that says so."""
+    whole = [entry for entry in found if _plain(entry.id) == _plain(text)]
+    tuned = [entry for entry in found if TUNED & {*name.quiet} & {*entry.name.quiet}]
+    return whole or tuned or found
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"[\s_]+", "-", without_part(text).lower().strip().rpartition("/")[2])
+    return re.sub(r"[\s_:]+", "-", without_part(text).lower().strip().rpartition("/")[2])
 
 
 def _joined(text: str) -> str:

@@ -141,6 +141,7 @@ def test_another_publishers_fine_tune_has_its_bases_layers(typed, base, stored):
         "acme/Qwen3-8B-TQ3",  # bits that no table knows
         "acme/Qwen3-8B-4.75bit-vllm",
         "acme/Qwen3-8B-to-4B",
+        "acme/glm-4-9b-chat-1m",  # has twice the KV heads
         "acme/Qwen3-Omni-8B",
     ],
 )
@@ -166,3 +167,39 @@ def test_a_stage_of_training_changes_no_layers(typed, base):
 )
 def test_joined_words_and_swapped_letters_are_read(typed, meant):
     assert find_model(typed).name == meant
+
+
+@pytest.mark.parametrize(
+    ("typed", "stored"),
+    [
+        ("unsloth/Qwen3-8B-GGUF:Q4_K_XL", "q4_k_m"),
+        ("Qwen3-8B-IQ3_XS.gguf", "q3_k_m"),
+        ("Qwen3-8B-IQ1_S.gguf", "q2_k"),
+        ("acme/Qwen3-8B-GPTQ-4b-128g", "int4"),
+        ("ollama run qwen3:8b", "bf16"),
+    ],
+)
+def test_file_types_without_a_format_of_their_own_have_as_many_bits(typed, stored):
+    found = find_model(typed)
+    assert found.name == "Qwen/Qwen3-8B"
+    assert found.checkpoint.format_of("attention").name == stored
+
+
+@pytest.mark.parametrize(
+    ("tag", "meant"),
+    [("gemma:2b", "google/gemma-2b"), ("gemma2:2b", "google/gemma-2-2b"), ("qwen:72b", "Qwen-72B")],
+)
+def test_a_tag_that_is_a_published_name_is_that_model(tag, meant):
+    assert meant in find_model(tag).name
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("01-ai/Yi-1.5-9B-Chat-16K", "01-ai/Yi-1.5-9B"),
+        ("acme/qwen1.5_7b_chat", "Qwen/Qwen1.5-7B"),
+        ("TheBloke/Mistral-7B-Instruct-v0.1-AWQ", "mistralai/Mistral-7B-Instruct-v0.1"),
+    ],
+)
+def test_longer_contexts_underscores_and_instruct_lead_to_the_same_layers(typed, meant):
+    assert find_model(typed).stacks == find_model(meant).stacks
