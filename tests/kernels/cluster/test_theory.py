@@ -119,16 +119,46 @@ def test_same_seed_same_bytes():
     assert first.timeline.batch.tobytes() == again.timeline.batch.tobytes()
 
 
-def test_runs_never_hold_more_gpus_than_there_are():
-    jobs = full_stream(4, n=100)
-    described = cluster(SchedulingPolicy(order="kueue", blocking="skip"), teams=quota_teams())
-    runs = simulate_cluster(described, jobs, n_segments=9999).runs
+RUN_CASES = {
+    "kueue": ({"order": "kueue", "blocking": "skip"}, {"teams": quota_teams()}, {}),
+    "scattered": ({"placement": "scatter"}, {}, {}),
+    "elastic": ({}, {}, {"is_elastic": True}),
+    "disturbed": ({"order": "priority", "preempts": True}, DISTURBED, {}),
+}
+
+
+@pytest.mark.parametrize("name", RUN_CASES)
+def test_runs_hold_every_node_within_its_gpus_and_add_up(name):
+    policy, parts, kind = RUN_CASES[name]
+    jobs, described = full_stream(4, n=100, **kind), cluster(SchedulingPolicy(**policy), **parts)
+    found = simulate_cluster(described, jobs, n_segments=9999)
+    runs = found.runs
     assert runs.n_total == len(runs.start_s)
-    times = np.concatenate([runs.end_s, runs.start_s])
-    change = np.concatenate([-runs.n_accelerators, runs.n_accelerators])
-    order = np.lexsort([change, times])
-    assert np.cumsum(change[order]).max() <= described.n_accelerators + 1e-9
     assert (runs.end_s >= runs.start_s).all()
+    size = np.repeat(
+        [g.n_accelerators_per_node for g in described.groups],
+        [g.n_nodes for g in described.groups],
+    )
+    is_whole = np.isclose(runs.n_accelerators % 1, 0)  # of a shared GPU, the rest may be idle
+    for node in np.unique(runs.node[is_whole]):
+        mine = is_whole & (runs.node == node)
+        times = np.concatenate([runs.end_s[mine], runs.start_s[mine]])
+        change = np.concatenate([-runs.n_accelerators[mine], runs.n_accelerators[mine]])
+        assert np.cumsum(change[np.lexsort([change, times])]).max() <= size[node]
+    mine = runs.job < len(jobs)
+    held = np.bincount(
+        runs.job[mine], ((runs.end_s - runs.start_s) * runs.n_accelerators)[mine], len(jobs)
+    )
+    np.testing.assert_allclose(held, found.jobs.held_accelerator_s, rtol=1e-9, atol=1e-6)
+
+
+def test_a_gang_is_logged_on_all_its_nodes():
+    jobs = jobs_of(np.zeros(2), np.full(2, HOUR), np.array([20, 4]))
+    runs = simulate_cluster(one_group(3, 8), jobs, n_segments=99).runs
+    gang = runs.job == 0
+    by_node = dict(zip(runs.node[gang], runs.n_accelerators[gang], strict=True))
+    assert sorted(by_node.values()) == [4.0, 8.0, 8.0]
+    assert len(by_node) == 3
 
 
 TEAMS = ("team-a", "team-b")

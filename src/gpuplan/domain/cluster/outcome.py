@@ -37,13 +37,13 @@ class ClusterTimeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRuns:
-    """Runs of jobs from a start to a stop, for charts; as many as were asked for."""
+    """Runs of jobs from a start to a stop, a row for each node; as many as were asked for."""
 
     start_s: Floats
     end_s: Floats
     job: Ints  # beyond the stream: replicas of services
-    node: Ints
-    n_accelerators: Floats
+    node: Ints  # -1: in the cloud
+    n_accelerators: Floats  # on this node
     ending: Ints  # 0 finished, 1 preempted, 2 failed, 3 resized
     n_total: int
 

@@ -133,14 +133,14 @@ def _n_nodes(found: ClusterSimulation) -> int:
 
 
 def _gantt(found: ClusterSimulation, top: float, n_nodes: int) -> Iterator[Element]:
-    """Runs on their first node, one above the other where they share it, coloured by team."""
+    """Runs on each of their nodes, one above the other where they share it, coloured by team."""
     runs, height = found.found.runs, n_nodes * NODE_HEIGHT
     bars = list(_bars(found, n_nodes))
     room = _room(found)[:n_nodes]
     np.maximum.at(room, runs.node[[i for i, _, _ in bars]], [high for _, _, high in bars])
     n_shown = len({i for i, _, _ in bars})
     hidden = "" if n_shown == runs.n_total else f" ({n_shown:,} of {runs.n_total:,})"
-    x, y, parts = _frame(found, top, f"Runs by first node{hidden}", float(n_nodes), height)
+    x, y, parts = _frame(found, top, f"Runs by node{hidden}", float(n_nodes), height)
     for i, low, high in bars:
         job, node = int(runs.job[i]), int(runs.node[i])
         is_service = job >= len(found.jobs)

@@ -162,15 +162,41 @@ def held_gpus(s: Sim, j: int) -> float:
 
 
 @part
-def log_run(s: Sim, j: int, how: int) -> None:
-    """Note the run that ends now, as long as there is room for it."""
+def _log_piece(s: Sim, j: int, how: int, node: int, gpus: float) -> None:
+    """Note what the run held of one node, as long as there is room for it."""
     n = s.counter[st.N_SEGMENTS]
     s.counter[st.N_SEGMENTS] = n + 1
     if n >= s.segment.shape[0]:
         return
     row = s.segment[n]
     row[0], row[1], row[2] = s.work[j, st.BEGAN], s.clock[st.NOW], j
-    row[3], row[4], row[5] = s.job[j, st.FIRST_NODE], held_gpus(s, j), how
+    row[3], row[4], row[5] = node, gpus, how
+
+
+@part
+def log_run(s: Sim, j: int, how: int) -> None:
+    """Note the run that ends now, node by node, where runs are asked for."""
+    if s.segment.shape[0] == 0:
+        return
+    e, held = s.job[j, st.ENTRY], s.job[j, st.HELD]
+    if e < 0 or s.entry[e, st.N_TAKEN] < 0:
+        _log_piece(s, j, how, s.job[j, st.FIRST_NODE], held_gpus(s, j))
+        return
+    # Entries added last stand first: GPUs that a job has just grown by are no part of this run.
+    extra = -held
+    while e >= 0:
+        extra += s.entry[e, st.N_TAKEN]
+        e = s.entry[e, st.NEXT]
+    e = s.job[j, st.ENTRY]
+    while e >= 0:
+        node, gpus = s.entry[e, st.ON], 0
+        while e >= 0 and s.entry[e, st.ON] == node:
+            gone = min(extra, s.entry[e, st.N_TAKEN])
+            extra -= gone
+            gpus += s.entry[e, st.N_TAKEN] - gone
+            e = s.entry[e, st.NEXT]
+        if gpus > 0:
+            _log_piece(s, j, how, node, float(gpus))
 
 
 @part

@@ -80,7 +80,7 @@ FAILS, RETURNS, DRAINS = range(3)
 # Rows of the scratch space by node.
 PIECE_NODE, PIECE_GPUS, PLAN, EXTRA = range(4)
 N_SCRATCH = 4
-# A run of a job: from, to, job, first node, GPUs, how it ended.
+# A run of a job on one of its nodes: from, to, job, node, GPUs there, how it ended.
 N_SEGMENT = 6
 FINISHED, PREEMPTED, FAILED, RESIZED = range(4)
 
