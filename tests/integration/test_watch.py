@@ -73,7 +73,7 @@ def test_what_a_look_publishes(server):
     assert found["gpuplan_replicas", ""] == 2.0
     # The fullest cache asks for 0.96 / 0.80, the queue for 120 / 90 of what runs: three replicas.
     assert found["gpuplan_recommended_replicas", ""] == 3.0
-    assert found["gpuplan_utilization_ratio", "any kernel,mean"] == pytest.approx(0.97)
+    assert found["gpuplan_utilization_ratio", "GPU utilization,mean"] == pytest.approx(0.97)
     causes = {labels for name, labels in found if name == "gpuplan_verdict_confidence_ratio"}
     assert "kv_thrash,slow" in causes
     assert watch.health()[0] == 200

@@ -3,7 +3,7 @@
 LINES = """
 R1 Throughput is a metric of its own: requests, samples and tokens per second, and goodput
 R2 Latency by phase with percentiles, and how each is defined
-R3 Utilization in layers: allocated, any kernel, SM, tensor and DRAM, model (MFU, MBU)
+R3 Utilization in layers: allocated, GPU utilization, SM, tensor and DRAM, model (MFU, MBU)
 R4 Metrics decide how many GPUs: the smallest fleet that meets the targets, replayed
 R5 Metrics decide how powerful: types, counts and parallelism searched, with a Pareto set
 R6 Several workloads with priorities share one fleet

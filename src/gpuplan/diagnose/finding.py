@@ -12,6 +12,14 @@ from typing import NamedTuple, get_args
 from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.telemetry.diagnosis import Action, Evidence, Severity, Verdict
 
+# Layers of activity, from "some kernel ran" to "bytes moved", by DCGM's names.
+ACTIVITY = (
+    ("GPU utilization", "gpu_util_frac"),
+    ("SM active", "sm_active_frac"),
+    ("tensor active", "tensor_active_frac"),
+    ("DRAM active", "dram_active_frac"),
+)
+
 
 class Finding(NamedTuple):
     """One rule that fired."""

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuplan.diagnose.bands import band_shares, mean_hides_peak, safe_use
-from gpuplan.diagnose.finding import Finding, percent, seen, verdict_of
+from gpuplan.diagnose.finding import ACTIVITY, Finding, percent, seen, verdict_of
 from gpuplan.diagnose.rules.fleet import HELD_BYTES
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.telemetry.diagnosis import (
@@ -54,7 +54,7 @@ def diagnose_fleet(
             f_beta_ratio=None,
             beta_ratio=beta_ratio,
             meaning="precision: share of "
-            + ("processor" if has_sm else "device")
+            + ("SM" if has_sm else "device")
             + " time with work; recall: nothing says what was demanded",
         ),
         waste=_waste(digest, idle_s, usd_per_h),
@@ -87,10 +87,10 @@ def _use(digest: FleetDigest, edges: BandEdges) -> UseFigures:
             peak_minute_frac=float(np.nanmax(values)),
             n_series=int(np.isfinite(values).sum()),
         )
-        for name, metric, values in (
-            ("any kernel", "gpu_util_frac", digest.devices.mean_frac),
-            ("processors", "sm_active_frac", digest.devices.sm_frac),
-            ("tensor units", "tensor_active_frac", digest.devices.tensor_frac),
+        for (name, metric), values in zip(
+            ACTIVITY,
+            (digest.devices.mean_frac, digest.devices.sm_frac, digest.devices.tensor_frac),
+            strict=False,
         )
         if np.isfinite(values).any()
     ]

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpuplan.diagnose.bands import band_shares, mean_hides_peak, minute_means, pooled
 from gpuplan.diagnose.features import DeviceView, device_views, engine_views
-from gpuplan.diagnose.finding import Finding, seen, together, verdict_of
+from gpuplan.diagnose.finding import ACTIVITY, Finding, percent, seen, together, verdict_of
 from gpuplan.diagnose.gains import with_gains
 from gpuplan.diagnose.over_time import over_time, pool_warnings
 from gpuplan.diagnose.phases import node_phases
@@ -23,7 +23,7 @@ from gpuplan.diagnose.rules.hosts import network_findings
 from gpuplan.diagnose.rules.serving import serving_findings
 from gpuplan.diagnose.rules.telemetry import is_only_percent, telemetry_findings, use_findings
 from gpuplan.diagnose.service import service_of, with_replicas
-from gpuplan.diagnose.waste import quality_of, reclaims, team_use, waste_of
+from gpuplan.diagnose.waste import idle_at_times, quality_of, reclaims, team_use, waste_of
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.hardware.devices import MigProfile
 from gpuplan.domain.telemetry.diagnosis import (
@@ -44,10 +44,7 @@ from gpuplan.units import HOURS_PER_MONTH
 
 LAYERS = (
     ("allocated", "allocated_frac"),
-    ("any kernel", "gpu_util_frac"),
-    ("processors", "sm_active_frac"),
-    ("tensor units", "tensor_active_frac"),
-    ("device memory", "dram_active_frac"),
+    *ACTIVITY,
     ("KV cache", "kv_cache_frac"),
 )
 USE = ("gpu_util_frac", "engine_active_frac", "sm_active_frac", "allocated_frac")
@@ -74,13 +71,16 @@ def diagnose(
     ttft_limit_s = asked.ttft_limit_s
     service = service_of(telemetry, devices, engines, ttft_limit_s=ttft_limit_s, model=model)
     use = _use(telemetry, n_pool or len(devices), edges, service)
+    idle = reclaims(telemetry, devices)
     findings = [
         *together(telemetry_findings(telemetry, devices), len(devices)),
         *together(hardware_findings(devices), len(devices)),
         *together(serving_findings(telemetry, engines), len(engines)),
         *together(compute_findings(telemetry, devices), len(devices)),
         *together(network_findings(telemetry), 0),
-        *together(fleet_findings(telemetry, devices), len(devices)),
+        *together(
+            [*fleet_findings(telemetry, devices), *idle_at_times(devices, idle)], len(devices)
+        ),
         *use_findings(use, edges),
     ]
     waiting = {name for one in findings if one.cause in WAITING for name in one.subjects}
@@ -104,7 +104,7 @@ def diagnose(
         quality=replace(quality, service=service),
         waste=waste_of(devices, n_alike=n_pool if n_pool and is_anonymous else 1),
         teams=team_use(telemetry, devices),
-        reclaims=reclaims(telemetry, devices),
+        reclaims=idle,
         phases=node_phases(telemetry),
         heat=_heat(telemetry, devices, edges),
         latencies=_latencies(telemetry),
@@ -122,8 +122,16 @@ def _full_not_limited(findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def _quiet(telemetry: Telemetry, use: UseFigures | None, edges: BandEdges) -> str:
-    """The cause where no rule fired: green takes demand or latency beside utilization."""
+def _quiet(telemetry: Telemetry, use: UseFigures | None, edges: BandEdges) -> Finding:
+    """What is said where no rule fired, with the mean as its evidence."""
+    row = seen("rules that fired", "none", "")
+    if use is not None:
+        row = seen("mean utilization", percent(use.mean_frac), edges.band(use.mean_frac))
+    return Finding(_quiet_cause(telemetry, use, edges), 0.6, (row,))
+
+
+def _quiet_cause(telemetry: Telemetry, use: UseFigures | None, edges: BandEdges) -> str:
+    """Green takes demand or latency beside utilization."""
     if is_only_percent(telemetry):
         return "not_enough_to_judge"
     if telemetry.histograms or any(
@@ -134,14 +142,11 @@ def _quiet(telemetry: Telemetry, use: UseFigures | None, edges: BandEdges) -> st
     return "under_used" if is_low else "demand_unknown"
 
 
-def _verdicts(findings: Sequence[Finding], *, quiet: str) -> tuple[Verdict, ...]:
+def _verdicts(findings: Sequence[Finding], *, quiet: Finding) -> tuple[Verdict, ...]:
     """Worst and surest first; what a graver finding explains is left out."""
     # A cause that few devices show explains nothing about the rest.
     causes = {one.cause for one in findings if one.share_frac >= 0.5 or one.cause in SELDOM}
-    kept = [one for one in findings if not _is_explained(one, causes)]
-    if not kept:
-        row = seen("rules that fired", "none", "")
-        kept = [Finding(quiet, 0.6, (row,))]
+    kept = [one for one in findings if not _is_explained(one, causes)] or [quiet]
     verdicts = [verdict_of(finding) for finding in kept]
     return tuple(
         sorted(verdicts, key=lambda one: (SEVERITY.index(one.severity), -one.confidence_frac))

@@ -72,7 +72,7 @@ def with_replicas(verdict: Verdict, backlog: Backlog | None) -> Verdict:
         return verdict
     n, each = backlog.n_replicas_more, backlog.replica_requests_per_s or 0.0
     gain = n * each / backlog.served_requests_per_s
-    clear = "" if backlog.clear_s is None else f"; {backlog.clear_s / 60:.0f} minutes with one"
+    clear = "" if backlog.clear_s is None else f" in {backlog.clear_s / 60:.2g} minutes with one"
     actions = tuple(
         replace(
             action,

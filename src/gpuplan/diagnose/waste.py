@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuplan.diagnose.features import DeviceView, EngineView
+from gpuplan.diagnose.finding import Finding, seen
 from gpuplan.diagnose.rules.fleet import HELD_BYTES, IDLE_UTIL, WATCHED_S, held_bytes, is_idle
 from gpuplan.domain.telemetry.diagnosis import Quality, Reclaim, TeamUse, Waste
 from gpuplan.domain.telemetry.digest import summed
@@ -130,11 +131,36 @@ def reclaims(telemetry: Telemetry, devices: Sequence[DeviceView]) -> tuple[Recla
                 job=device.subject.job,
                 begin_s=stretch[0],
                 end_s=stretch[1],
-                usd_per_month=None if price is None else price * HOURS_PER_MONTH,
+                usd_per_month=_idle_usd(price, stretch, device.span_s),
                 memory_held_bytes=held_bytes(device),
             )
         )
     return tuple(sorted(found, key=lambda one: -(one.usd_per_month or 0.0)))
+
+
+def _idle_usd(
+    price_usd_per_h: float | None, stretch: tuple[float, float], span_s: float
+) -> float | None:
+    """What the idle time costs a month: of a device that also works, its idle share."""
+    if price_usd_per_h is None:
+        return None
+    idle_frac = min(1.0, (stretch[1] - stretch[0]) / max(span_s, 1.0))
+    return price_usd_per_h * HOURS_PER_MONTH * idle_frac
+
+
+def idle_at_times(devices: Sequence[DeviceView], idle: Sequence[Reclaim]) -> list[Finding]:
+    """Devices allocated and idle for a day or longer, at work before or after."""
+    whole = {device.name for device in devices if is_idle(device)}
+    found = []
+    for one in idle:
+        none = f"none for {(one.end_s - one.begin_s) / HOUR:,.0f} h at a stretch"
+        rows = (
+            seen("GPU utilization", none, ""),
+            seen("memory allocated", f"{one.memory_held_bytes / 1e9:.1f} GB", ""),
+        )
+        if one.subject not in whole:
+            found.append(Finding("idle_allocated", 0.8, rows, (one.subject,)))
+    return found
 
 
 def _idle_stretch(telemetry: Telemetry, device: DeviceView) -> tuple[float, float] | None:
@@ -190,7 +216,7 @@ def _precision(telemetry: Telemetry, devices: Sequence[DeviceView]) -> tuple[flo
     n_waiting = sum(device.is_waiting for device in devices)
     waits = f"; {n_waiting} wait for others: only pipes at work count" if n_waiting else ""
     for metric, meant in (
-        ("sm_active_frac", f"share of processor time with work, of all device time{waits}"),
+        ("sm_active_frac", f"share of SM time with work, of all device time{waits}"),
         ("gpu_util_frac", "share of device time with any kernel: an upper bound of useful time"),
         ("allocated_frac", "share of devices given to jobs: an upper bound of useful time"),
     ):

@@ -30,20 +30,26 @@ NO_UNIT = Assumption(
     why="the pasted table does not say",
     change="write the unit into its heading, e.g. Time (s)",
 )
+RATIOS = Assumption(
+    what="unit of the second column",
+    value="shares from 0 to 1",
+    why="no value is above 1, and nothing says percent",
+    change="write % into its heading",
+)
 
 
 class Pasted(NamedTuple):
-    """Rows in seconds and percent."""
+    """Rows in seconds and percent, and what the table did not say."""
 
     rows: list[tuple[float, float]]
-    has_unit: bool
+    assumptions: tuple[Assumption, ...] = ()
 
 
 def pasted(text: str) -> Pasted:
     """A table of two columns pasted as text; no rows if it is none."""
     unit_s: float | None = None
     rows: list[tuple[float, float]] = []
-    nothing = Pasted([], has_unit=False)
+    nothing = Pasted([])
     n_heads, longest = 0, 0.0
     for line in text.splitlines():
         if set(line) <= _RULE:
@@ -63,14 +69,22 @@ def pasted(text: str) -> Pasted:
         longest = longest if _DATE.match(line.strip(' "|')) else max(longest, at)
     if not rows or max(p for _, p in rows) > MAX_PERCENT or longest > MAX_STEPS:
         return nothing
-    scale = unit_s or 60.0
-    return Pasted([(at * scale, percent) for at, percent in rows], has_unit=unit_s is not None)
+    is_ratio = _is_ratio(text, [share for _, share in rows])
+    unknown = ((NO_UNIT,) if unit_s is None else ()) + ((RATIOS,) if is_ratio else ())
+    scale, percent = unit_s or 60.0, 100.0 if is_ratio else 1.0
+    return Pasted([(at * scale, share * percent) for at, share in rows], unknown)
+
+
+def _is_ratio(text: str, shares: list[float]) -> bool:
+    """Whether values are shares of one, as exporters write them: 0.97 is no hundredth of a GPU."""
+    says_percent = "%" in text or "percent" in text.lower()
+    return not says_percent and max(shares) <= 1.0 and any(share % 1 for share in shares)
 
 
 def take_pasted(collector: Collector, found: Pasted) -> None:
     """Utilization in percent over time, as people write it into a message."""
-    if not found.has_unit:
-        collector.assume(NO_UNIT)
+    for unknown in found.assumptions:
+        collector.assume(unknown)
     subject, word = collector.subject(Subject()), Word("gpu_util_frac", PERCENT)
     for at_s, percent in found.rows:
         collector.sample(subject, word, at_s, percent)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gpuplan.diagnose.features import device_views
+from gpuplan.diagnose.judge import diagnose
 from gpuplan.diagnose.waste import reclaims, team_use, waste_of
 from gpuplan.domain.columns import floats
 from gpuplan.domain.telemetry.diagnosis import DeviceFacts
@@ -106,3 +107,27 @@ def test_a_short_look_reclaims_nothing():
     made = Series(metric="gpu_util_frac", subject=0, at_s=at_s, value=floats(np.zeros(60)))
     found = Telemetry(source="", format="", subjects=(Subject(job="j"),), series=(made,))
     assert reclaims(found, views(found, 1.0)) == ()
+
+
+def test_four_idle_days_of_seven_are_a_verdict_and_cost_their_share():
+    """Half an hour a sample: idle from Monday to Thursday, at work for the rest of the week."""
+    at_s = floats(np.arange(7 * 48) * 1800.0)
+    use = floats(np.where(np.arange(7 * 48) < 4 * 48, 0.0, 0.8))
+    subjects = tuple(Subject(device=str(i), node="n", team="ads", job=f"j{i}") for i in range(4))
+    series = tuple(
+        Series(
+            metric="gpu_util_frac",
+            subject=i,
+            at_s=at_s,
+            value=use if i == 0 else floats(np.full(len(use), 0.8)),
+        )
+        for i in range(4)
+    )
+    week = Telemetry(source="", format="", subjects=subjects, series=series)
+    facts = {i: DeviceFacts(usd_per_h=2.0) for i in range(4)}
+    found = diagnose(week, facts)
+    [one] = found.reclaims
+    assert one.usd_per_month == pytest.approx(2.0 * 730 * 4 / 7, rel=0.01)
+    [verdict] = [v for v in found.verdicts if v.cause == "idle_allocated"]
+    assert verdict.subjects == (one.subject,)
+    assert verdict.evidence[0].found == "none for 96 h at a stretch"

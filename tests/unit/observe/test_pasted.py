@@ -5,7 +5,7 @@ import pytest
 
 from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
 from gpuplan.errors import InputError, PlannerError
-from gpuplan.observe.pasted import pasted
+from gpuplan.observe.pasted import RATIOS, pasted
 from gpuplan.observe.read import read_text
 from gpuplan.pipeline.diagnose import diagnose_text
 
@@ -86,7 +86,7 @@ def test_dates_with_a_time_are_times(first):
     found = pasted("\n".join(lines))
     assert [percent for _, percent in found.rows] == [20, 21, 22]
     assert found.rows[1][0] - found.rows[0][0] == 60
-    assert found.has_unit
+    assert not found.assumptions
 
 
 @pytest.mark.parametrize("n", [5, 60, 96, 97, 300, 800])
@@ -97,3 +97,19 @@ def test_minutes_without_a_gap_are_drawn_without_one(n):
     assert not np.isnan(heat.use_frac).any()
     assert heat.use_frac.shape[1] == min(n, 96)
     assert heat.at_s[0] == 9 * 3600.0
+
+
+@pytest.mark.parametrize(
+    ("heading", "values", "mean"),
+    [
+        ("minute util", (0.96, 1.0, 0.92), 96.0),
+        ("minute util (%)", (0.96, 1.0, 0.92), 0.96),
+        ("minute util", (0, 1, 1), 2 / 3),  # whole percents of an idle GPU
+        ("minute util", (0.5, 1.5, 1), 1.0),
+    ],
+)
+def test_shares_of_one_are_not_hundredths(heading, values, mean):
+    lines = [heading, *(f"{minute} {value}" for minute, value in enumerate(values))]
+    found = pasted("\n".join(lines))
+    assert sum(share for _, share in found.rows) / 3 == pytest.approx(mean)
+    assert (RATIOS in found.assumptions) == (mean == 96.0)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuplan.diagnose.features import DeviceView
-from gpuplan.diagnose.finding import Finding, percent, seen
+from gpuplan.diagnose.finding import ACTIVITY, Finding, percent, seen
 from gpuplan.diagnose.rules.hosts import LINE_SHARE, Hosts, host_value, hosts_of
 from gpuplan.domain.telemetry.diagnosis import Evidence
 from gpuplan.domain.telemetry.observation import Telemetry
@@ -66,15 +66,9 @@ def _device(device: DeviceView, hosts: Hosts) -> Finding | None:
 
 def _layers(device: DeviceView) -> tuple[Evidence, ...]:
     """The layers of utilization as evidence, those that are known."""
-    names = (
-        ("any kernel", "gpu_util_frac"),
-        ("processors", "sm_active_frac"),
-        ("tensor units", "tensor_active_frac"),
-        ("device memory", "dram_active_frac"),
-    )
     rows = [
-        seen(f"{what} active", percent(value), "")
-        for what, metric in names
+        seen(what, percent(value), "")
+        for what, metric in ACTIVITY
         if (value := device.get(metric)) is not None
     ]
     if device.power_frac is not None:
@@ -108,7 +102,7 @@ def _network(device: DeviceView, util: float, line: tuple[float, str]) -> Findin
     share, which = line
     rows = (
         seen(which, f"{percent(share)} of the line rate", f"below {percent(LINE_SHARE)}"),
-        seen("any kernel active", percent(util), "waiting for others counts as active"),
+        seen("GPU utilization", percent(util), "waiting for others counts as active"),
         *_layers(device)[1:],
     )
     return Finding("network_bound", 0.9, rows, (device.name,))
@@ -183,7 +177,7 @@ def _low_work(
         )
         return Finding("communication_heavy", 0.7, (row, *rows), (device.name,))
     if sm is not None and sm >= 0.8:
-        row = seen("processors active without arithmetic", percent(sm), "spinning kernels look so")
+        row = seen("SM active without arithmetic", percent(sm), "spinning kernels look so")
         return Finding("kernels_or_exchange", 0.6, (row, *rows), (device.name,))
     if link is None:
         return _unclear(device, rows)

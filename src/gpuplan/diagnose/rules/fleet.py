@@ -40,7 +40,7 @@ def _idle(device: DeviceView) -> Finding | None:
         return None
     is_held = held_bytes(device) > HELD_BYTES or bool(device.subject.job)
     rows = (
-        seen("any kernel active", f"never in {device.span_s / HOUR:,.1f} h", ""),
+        seen("GPU utilization", f"none in {device.span_s / HOUR:,.1f} h", ""),
         seen(
             "memory allocated", f"{held_bytes(device) / 1e9:.1f} GB", f"{HELD_BYTES / 1e9:.0f} GB"
         ),
