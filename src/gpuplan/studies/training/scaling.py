@@ -1,6 +1,6 @@
 """Speed-up curve of a training job: names to nouns, nouns to steps, steps to a knee and causes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -22,7 +22,7 @@ from gpuplan.performance.training.step import training_step
 from gpuplan.studies.measured.names import named_model
 from gpuplan.studies.measured.training import architecture_class, fabric_of
 from gpuplan.studies.training.sensitivity import ScaleCase, gains, spends
-from gpuplan.units import GBIT
+from gpuplan.units import GB, GBIT
 
 WORTH_FRAC = 0.5  # a doubling that brings less than half of what it could is not worth it
 STACK = STACKS["fsdp"]
@@ -38,6 +38,7 @@ def scale(request: ScaleRequest) -> ScaleCurve:
     counts = _counts(request)
     points = _points(request, model, accelerator, counts=counts)
     states = StateBytes(gradient_bytes_per_param=2.0)
+    states_bytes = model.n_params * states.total_bytes_per_param
 
     def time_s(changed: ScaleRequest, device: Accelerator, n: int) -> float:
         return _step(changed, model, device, n=n)[0]
@@ -46,9 +47,12 @@ def scale(request: ScaleRequest) -> ScaleCurve:
     return ScaleCurve(
         points=tuple(points),
         knee=knee(points),
-        states_bytes=model.n_params * states.total_bytes_per_param,
+        states_bytes=states_bytes,
         remedies=_remedies(request, model, accelerator, last=points[-1], first=counts[0]),
-        assumptions=_assumptions(request, accelerator),
+        assumptions=(
+            *_too_small(request, states_bytes, accelerator, counts),
+            *_assumptions(request, accelerator),
+        ),
         gains=tuple(gains(case, time_s)),
         spends=tuple(spends(case, time_s)),
     )
@@ -267,6 +271,25 @@ def _nics_bytes_per_s(request: ScaleRequest, accelerator: Accelerator) -> float:
     """What leaves one server, all its NICs together."""
     stated, n_node = stated_fabric(request.links), request.links.n_node
     return n_node * nic_bytes_per_s(stated, accelerator, n_node=n_node)[0]
+
+
+def _too_small(
+    request: ScaleRequest, states_bytes: float, accelerator: Accelerator, counts: Sequence[int]
+) -> Iterator[Assumption]:
+    """Which numbers of accelerators cannot even hold the sharded model states."""
+    layout = request.layout
+    if layout.sharding != "zero3":
+        return
+    most = request.links.n_node if layout.is_hybrid else counts[-1]
+    each = {n: states_bytes / min(n, most) for n in counts}
+    small = [n for n in counts if each[n] > accelerator.memory.visible_bytes]
+    if small:
+        yield Assumption(
+            what=f"memory of {', '.join(map(str, small))} accelerators",
+            value=f"too small: {each[small[0]] / GB:,.0f} GB of model states each at {small[0]}",
+            why=f"{accelerator.memory.visible_bytes / GB:,.0f} GB are there; the curve compares speed only",
+            change="--devices; gpuplan fit-training tells what fits",
+        )
 
 
 def _assumptions(request: ScaleRequest, accelerator: Accelerator) -> tuple[Assumption, ...]:

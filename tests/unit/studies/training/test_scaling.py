@@ -115,3 +115,13 @@ def test_the_fabric_in_words_is_the_one_that_predict_training_reads():
 def test_a_fabric_that_says_nothing_or_twice_is_an_error(links):
     with pytest.raises(InputError, match="fabric"):
         scale(replace(SLOW, links=links))
+
+
+def test_counts_that_cannot_hold_the_states_are_named():
+    """70.6 B parameters x 16 bytes: 141 GB each on 8; a hybrid keeps them in every node."""
+    large = replace(SLOW, model="Llama-3.1-70B", counts=(8, 16, 64))
+    told = {a.what: a.value for a in scale(large).assumptions}
+    assert told["memory of 8 accelerators"].startswith("too small: 141 GB")
+    hybrid = replace(large, layout=replace(large.layout, is_hybrid=True))
+    assert any(a.what == "memory of 8, 16, 64 accelerators" for a in scale(hybrid).assumptions)
+    assert not any(a.what.startswith("memory") for a in scale(SLOW).assumptions)
