@@ -2,9 +2,10 @@
 
     GPUPLAN_SHARED_DATA=… python tools/judge_cluster.py [jobs per trace]
 
-Start times: estimates for jobs of the last three quarters of a trace, each from what was known at
-its submission; ranges from the hundred of them that started last before it, and from those that
-waited, as far as their wait was known.
+Start times: estimates for jobs of the last three quarters of a trace that met a queue, each from
+what was known at its submission; ranges from the hundred of them that started last before it and
+are of its kind (could start at once, or not), and from those that waited, as far as their wait was
+known.
 """
 
 import os
@@ -20,44 +21,60 @@ from gpuplan.domain.cluster.cluster import Cluster, NodeGroup
 from gpuplan.domain.cluster.jobs import JobNeeds, Jobs
 from gpuplan.inputs.jobs.read import read_jobs
 from gpuplan.simulation.cluster.run import simulate_cluster, with_all_teams
-from gpuplan.studies.cluster.eta import Record, calibrated, judged
+from gpuplan.studies.cluster.eta import estimated, met_queue, must_wait
+from gpuplan.studies.cluster.start_range import LEAST_RECORD, Record, calibrated, score
 
 TRACES = Path(os.environ["GPUPLAN_SHARED_DATA"]) / "traces"
 CASES = {  # nodes of eight GPUs
-    "philly/philly.csv": (65, 72, 80, 90, 100),
     "alibaba_gpu_2023/openb_pod_list_default.csv": (4, 5, 6, 7),
+    "philly/philly.csv": (110, 100, 90, 80, 72, 65),
 }
 RECORD, WEEK = 100, 604_800.0
 
 
-def coverage(jobs: Jobs, n_nodes: int, n_tried: int) -> tuple[float, float]:
-    """Share of starts within their range, and share of jobs that wait more than a minute."""
+def coverage(jobs: Jobs, n_nodes: int, n_tried: int) -> str:
+    """A line of the page: starts within their range, of jobs that cannot start at once or can."""
     group = NodeGroup(accelerator="GPU", n_nodes=n_nodes, n_accelerators_per_node=8)
     cluster = with_all_teams(Cluster(name="judged", groups=(group,)), jobs)
     full = simulate_cluster(cluster, jobs)
     start, wait = full.jobs.start_s, full.jobs.start_s - jobs.arrive_s
-    able = np.flatnonzero((jobs.arrive_s > 0.25 * jobs.span_s) & np.isfinite(wait))
-    tried = able[np.linspace(0, len(able) - 1, n_tried).astype(int)]
+    met = met_queue(jobs, np.where(np.isnan(start), np.inf, start))
+    able = np.flatnonzero((jobs.arrive_s > 0.25 * jobs.span_s) & np.isfinite(wait) & met)
+    tried = able[np.linspace(0, len(able) - 1, min(n_tried, len(able))).astype(int)]
     request = EtaRequest(n_accelerators=1, duration_s=1.0)
-    scores = np.array(
-        [judged(cluster, jobs, full, int(i), float(start[i]), request) for i in tried]
+    told = np.array([estimated(cluster, jobs, full, int(i), request) for i in tried])
+    held, width = ranges(told, jobs.arrive_s[tried], start[tried])
+    known, blocked = np.isfinite(held), must_wait(told)
+    parts = np.array_split(np.flatnonzero(known & blocked), 10)
+    error = np.std([held[part].mean() for part in parts]) / np.sqrt(10)
+    return (
+        f"{n_nodes} nodes: mean wait {wait[np.isfinite(wait)].mean() / 3600:.1f} h, "
+        f"{(wait > 60).mean():.0%} of jobs wait; of {(known & blocked).sum()} that cannot start at "
+        f"once {held[known & blocked].mean():.1%} (error {error:.1%}) in range, "
+        f"high / low {np.exp(np.median(width[known & blocked])):.1f}; "
+        f"of {(known & ~blocked).sum()} others {held[known & ~blocked].mean():.1%}"
     )
-    held = []
-    for k in range(RECORD, n_tried):
-        now_s, order = float(jobs.arrive_s[tried[k]]), np.argsort(start[tried[:k]], kind="stable")
-        begun = order[start[tried[order]] < now_s][-RECORD:]
-        waits = np.flatnonzero(start[tried[:k]] >= now_s)[-RECORD:]
+
+
+def ranges(told: np.ndarray, arrive: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Whether each start lies within its range, and the range's width; NaN: too few before it."""
+    held, width = np.full((2, len(told)), np.nan)
+    for k in range(len(told)):
+        alike = np.flatnonzero(must_wait(told[:k]) == must_wait(told[k]))
+        order = alike[np.argsort(start[alike], kind="stable")]
+        begun = order[start[order] < arrive[k]][-RECORD:]
+        waits = alike[start[alike] >= arrive[k]][-RECORD:]
+        if len(begun) < LEAST_RECORD:
+            continue
+        known = np.concatenate([begun, waits])
         # Of a job that still waits, its wait so far is known.
-        so_far = np.log((now_s - jobs.arrive_s[tried[waits]] + 60) / (wait[tried[waits]] + 60))
-        earlier = Record(
-            np.concatenate([scores[begun], scores[waits] + so_far]),
-            jobs.arrive_s[tried[np.concatenate([begun, waits])]],
-            np.concatenate([start[tried[begun]], np.full(len(waits), np.inf)]),
-        )
-        # The range scales with the estimate: a score within it is a start within it.
-        low, high = np.log((np.array(calibrated(1e9, earlier, now_s)) + 60) / (1e9 + 60))
-        held.append(low - 1e-9 <= scores[k] <= high + 1e-9)
-    return float(np.mean(held)), float((wait > 60).mean())
+        so_far = np.minimum(start[known], arrive[k]) - arrive[known]
+        begun_s = np.where(start[known] < arrive[k], start[known], np.inf)
+        earlier = Record(score(so_far, told[known]), arrive[known], begun_s)
+        low, high = calibrated(told[k], earlier, arrive[k])
+        held[k] = low - 1e-6 <= start[k] - arrive[k] <= high + 1e-6
+        width[k] = score(high, low)
+    return held, width
 
 
 def weeks(jobs: Jobs, first: int) -> None:
@@ -81,8 +98,7 @@ def main() -> None:
     for name, sizes in CASES.items():
         jobs = replace(read_jobs(TRACES / name), needs=JobNeeds())  # each on whole GPUs of any type
         for n_nodes in sizes:
-            held, waiting = coverage(jobs, n_nodes, n_tried)
-            print(f"{name}, {n_nodes} nodes: {held:.1%} of starts held, {waiting:.0%} of jobs wait")
+            print(f"{name}, {coverage(jobs, n_nodes, n_tried)}", flush=True)
     weeks(read_jobs(TRACES / "philly/philly.csv"), 4)
 
 

@@ -282,10 +282,11 @@ def _last_lines(found: ClusterSimulation) -> tuple[str, ...]:
 def eta_sheet(found: StartEstimate) -> Sheet:
     """When the job would start."""
     asked = found.request
-    head = (
-        f"{plural(asked.n_accelerators, 'GPU')} for {span(asked.duration_s)} would start in about "
-        f"{span(found.wait_p50_s)} (80 %: {span(found.wait_low_s)} to {span(found.wait_high_s)})."
-    )
+    low, high = span(found.wait_low_s), span(found.wait_high_s)
+    when = f"in about {span(found.wait_p50_s)} (80 %: {low} to {high})"
+    if found.wait_high_s < MINUTE:
+        when = "at once: the GPUs are free"
+    head = f"{plural(asked.n_accelerators, 'GPU')} for {span(asked.duration_s)} would start {when}."
     body = {
         **pick(found, "wait_p50_s", "wait_low_s", "wait_high_s", "n_running", "n_queued"),
         **pick(found, "queued_accelerators", "n_record"),

@@ -4,13 +4,13 @@ The estimate is simulated: what runs goes on as long as jobs of its kind that ha
 went on; what waits runs as long as jobs of its kind did; others come as they came before. The
 range comes from the record: the same estimate is made for the jobs of the trace that started last,
 each from what was known when it was submitted, and compared with when they started [Vovk2005].
-Jobs that wait beside each other miss alike: a record of long waits says less than its number of
-jobs, and the range is wider by that.
+Whether a job can start at once is known at its submission: jobs that could and jobs that had to
+wait are records of their own.
 """
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,23 +27,23 @@ from gpuplan.inputs.cluster import read_cluster
 from gpuplan.inputs.jobs.read import read_jobs
 from gpuplan.simulation.cluster.run import simulate_cluster, with_all_teams
 from gpuplan.studies.cluster.simulate import with_slices
+from gpuplan.studies.cluster.start_range import (
+    LEAST_RECORD,
+    NEVER_S,
+    Record,
+    calibrated,
+    score,
+)
 from gpuplan.units import DAY, WEEK
 
-COVERAGE = 0.8
-GRAIN_S = 60.0  # of a wait: shorter ones are equal to people
 RECORD_S = 14 * DAY  # of recent starts that the range is taken from
 BEFORE_S = 1e-3
+AT_ONCE_S = 1.0
 AHEAD_S = 2 * DAY  # of arrivals to come: later ones find the job started, or behind them
-NEVER_S = 365 * DAY  # of a job that starts in no simulated future
 SUBMIT_S = 1.0  # what runs starts before
 LEAST_KIND = 30  # jobs of a kind that say enough about how long it lasts
 SIZE_EDGES = (1, 2, 8, 64)
-LEAST_RECORD = 30  # estimates before the shares outside of a range are adapted
-ADAPT_FRAC = 0.05  # of a share, by which a miss or a hit moves it [Gibbs2021]
 MOST_WORK = 20_000_000  # estimates x (jobs that wait)²: about 15 s
-ROUNDING = 1e-9
-ALONE_WAITS = 2.0  # waits apart from each other, two jobs miss by themselves; Assumption
-Z90 = 1.2816  # 90th percentile of a normal distribution
 
 
 def eta(cluster_file: Path, jobs_file: Path, request: EtaRequest) -> StartEstimate:
@@ -63,7 +63,8 @@ def start_estimate(cluster: Cluster, jobs: Jobs, request: EtaRequest) -> StartEs
     running, queued = held_at(past, history, now_s)
     wait_s = expected_wait(cluster, past, history, replace(request, at_s=now_s))
     n_record = record_size(request.n_record, len(queued))
-    earlier = record(cluster, past, history, replace(request, n_record=n_record))
+    asked = replace(request, n_record=n_record)
+    earlier = record(cluster, past, history, asked, waits=must_wait(wait_s))
     low, high = calibrated(wait_s, earlier, now_s)
     why = "durations and arrivals to come are drawn from the trace up to the submission"
     assumptions = [assume("what comes next", "as before", why, "--jobs")]
@@ -88,108 +89,50 @@ def record_size(n_asked: int, n_queued: int) -> int:
     return max(2, min(n_asked, MOST_WORK // max(1, n_queued**2)))
 
 
-def score(wait_s: Floats | float, expected_s: Floats | float) -> Floats:
-    """How far off an estimate was: a ratio of waits, a minute added to both."""
-    found: Floats = np.log((np.asarray(wait_s) + GRAIN_S) / (np.asarray(expected_s) + GRAIN_S))
-    return found
+def must_wait(expected_s: Floats | float) -> Any:
+    """Whether an estimate says that the job does not start at once."""
+    return np.asarray(expected_s) >= AT_ONCE_S
 
 
-class Record(NamedTuple):
-    """Earlier estimates in order of start; jobs that still wait start at infinity, come last, and
-    have the score of their wait so far."""
-
-    scores: Floats
-    arrive_s: Floats
-    start_s: Floats
+def met_queue(past: Jobs, start_s: Floats) -> Any:
+    """Jobs that found others waiting at their submission, or waited themselves."""
+    n_begun = np.searchsorted(np.sort(start_s), past.arrive_s)
+    return (np.arange(len(past)) > n_begun) | (start_s > past.arrive_s)
 
 
-def adapted_tails(earlier: Record, alone_frac: float = 1.0) -> tuple[float, float]:
-    """Shares below and above the range that would have held the record itself [Gibbs2021].
+def record(
+    cluster: Cluster, past: Jobs, history: ClusterOutcome, request: EtaRequest, *, waits: bool
+) -> Record:
+    """Estimates for jobs that started last and for some that wait, with their wait so far.
 
-    Every estimate is held against the range of those before it whose jobs had started by then; a
-    miss on a side makes that side's share smaller, a hit a little larger, by the less the more of
-    them come together.
+    Of those that could start at once, or of those that could not; of all where none is like it.
     """
-    tail, step = (1 - COVERAGE) / 2, ADAPT_FRAC * alone_frac
-    shares = np.array([tail, tail])
-    for k in range(LEAST_RECORD, int(np.isfinite(earlier.start_s).sum())):
-        known = earlier.scores[:k][earlier.start_s[:k] < earlier.arrive_s[k]]
-        if len(known) >= LEAST_RECORD / 2:
-            low, high = _bounds(known, shares)
-            found = earlier.scores[k]
-            misses = np.array([found < low - ROUNDING, found > high + ROUNDING])
-            shares += step * (tail - misses)
-    return float(shares[0]), float(shares[1])
-
-
-def _bounds(scores: Floats, shares: Any) -> tuple[float, float]:
-    below, above = np.clip(shares, 0.0, 0.5)
-    low, high = np.quantile(scores, [below, 1 - above])
-    return float(low), float(high)
-
-
-def calibrated(wait_s: float, earlier: Record, now_s: float) -> tuple[float, float]:
-    """The 80 % range around an estimate, from the scores of earlier ones."""
-    if len(earlier.scores) == 0:
-        return 0.0, NEVER_S
-    scores, n = _telling(earlier), n_alone(earlier, now_s)
-    middle, alone_frac = float(np.median(scores)), min(1.0, n / len(earlier.scores))
-    bounds = np.array(_bounds(scores, adapted_tails(earlier, alone_frac)))
-    wide = middle + stretch(n) * (bounds - middle)
-    grown = (wait_s + GRAIN_S) * np.exp(wide) - GRAIN_S
-    return max(0.0, float(grown[0])), max(0.0, float(grown[1]))
-
-
-def _telling(earlier: Record) -> Floats:
-    """Scores of jobs that started; of those that wait only the ones already beyond their range.
-
-    Whoever started in a time is a fair draw of all waits, whoever was submitted in it is not: the
-    long waits among them are still open. Where hardly any started, open waits are what there is.
-    """
-    begun = np.isfinite(earlier.start_s)
-    if begun.sum() < LEAST_RECORD / 2:
-        return earlier.scores
-    most = np.quantile(earlier.scores[begun], (1 + COVERAGE) / 2)
-    return earlier.scores[begun | (earlier.scores > most)]
-
-
-def n_alone(earlier: Record, now_s: float) -> float:
-    """Independent misses in a record: as many as its time holds waits apart from each other."""
-    begun = np.isfinite(earlier.start_s)
-    used = begun if begun.sum() >= LEAST_RECORD / 2 else np.ones(len(begun), bool)
-    arrive_s = earlier.arrive_s[used]
-    mean_s = float((np.minimum(earlier.start_s[used], now_s) - arrive_s).mean())
-    span_s = now_s - float(arrive_s.min())
-    return float(np.clip(span_s / max(ALONE_WAITS * mean_s, GRAIN_S), 2.0, max(2, len(arrive_s))))
-
-
-def stretch(n: float) -> float:
-    """Width for n independent misses over that for many: Student's t, a draw beside n of them.
-
-    The series of t in the normal quantile [Abramowitz1964].
-    """
-    free, z = n - 1.0, Z90
-    t = z + (z**3 + z) / (4 * free) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * free**2)
-    return float(t * np.sqrt(1.0 + 1.0 / n) / z)
-
-
-def record(cluster: Cluster, past: Jobs, history: ClusterOutcome, request: EtaRequest) -> Record:
-    """Estimates for jobs that started last and for some that wait, with their wait so far."""
     now_s = float(past.arrive_s[-1])
     start_s = np.where(np.isnan(history.jobs.start_s), np.inf, history.jobs.start_s)
-    begun = np.flatnonzero((start_s >= now_s - RECORD_S) & (start_s < now_s))
-    begun = begun[past.arrive_s[begun] >= now_s / 10]  # before it, hardly a job had ended
-    waits = np.flatnonzero((start_s >= now_s) & (past.arrive_s < now_s))
+    open_ = np.flatnonzero((start_s >= now_s) & (past.arrive_s < now_s))
     chosen = np.concatenate(
         [
-            _spread(begun[np.argsort(start_s[begun], kind="stable")], request.n_record),
-            _spread(waits, request.n_record // 2),
+            _spread(_begun(past, start_s, waits=waits), request.n_record),
+            _spread(open_, request.n_record // 2),
         ]
     )
-    scores = [
-        judged(cluster, past, history, int(i), min(start_s[i], now_s), request) for i in chosen
-    ]
-    return Record(np.array(scores), past.arrive_s[chosen], start_s[chosen])
+    expected = np.array([estimated(cluster, past, history, int(i), request) for i in chosen])
+    alike = must_wait(expected) == waits
+    chosen, expected = (chosen[alike], expected[alike]) if alike.any() else (chosen, expected)
+    so_far = np.minimum(start_s[chosen], now_s) - past.arrive_s[chosen]
+    return Record(score(so_far, expected), past.arrive_s[chosen], start_s[chosen])
+
+
+def _begun(past: Jobs, start_s: Floats, *, waits: bool) -> Ints:
+    """Jobs that started lately, in that order; those that met a queue, also earlier ones if few."""
+    now_s = float(past.arrive_s[-1])
+    # Before a tenth of the time, hardly a job had ended.
+    begun = (start_s < now_s) & (past.arrive_s >= now_s / 10)
+    begun = begun & met_queue(past, start_s) if waits else begun
+    order = np.argsort(start_s, kind="stable")
+    order = order[begun[order]]
+    n_recent = int((start_s[order] >= now_s - RECORD_S).sum())
+    return ints(order[len(order) - max(n_recent, min(LEAST_RECORD, len(order))) :])
 
 
 def _spread(which: Ints, n: int) -> Ints:
@@ -199,15 +142,10 @@ def _spread(which: Ints, n: int) -> Ints:
     return ints(which[np.linspace(0, len(which) - 1, n).astype(np.int64)])
 
 
-def judged(
-    cluster: Cluster,
-    past: Jobs,
-    history: ClusterOutcome,
-    job: int,
-    started_s: float,
-    request: EtaRequest,
+def estimated(
+    cluster: Cluster, past: Jobs, history: ClusterOutcome, job: int, request: EtaRequest
 ) -> float:
-    """The score of the estimate that one job of the trace would have been given."""
+    """The wait that one job of the trace would have been told."""
     asked = replace(
         request,
         n_accelerators=int(past.n_accelerators[job]),
@@ -216,8 +154,7 @@ def judged(
         accelerator=None,
         at_s=float(past.arrive_s[job]) - BEFORE_S,
     )
-    expected_s = expected_wait(cluster, past, history, asked)
-    return float(score(started_s - past.arrive_s[job], expected_s))
+    return expected_wait(cluster, past, history, asked)
 
 
 def _check(cluster: Cluster, past: Jobs, request: EtaRequest) -> None:
