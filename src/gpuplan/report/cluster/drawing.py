@@ -25,6 +25,7 @@ LAYERS = {
     "over quota": ("quota_blocked", "#a855f7"),
     "idle": ("idle", "#e2e8f0"),
 }
+SERVICE = "#94a3b8"
 TEAMS = ("#2563eb", "#16a34a", "#f59e0b", "#dc2626", "#a855f7", "#0891b2", "#be185d", "#65a30d")
 N_NODES, NODE_HEIGHT = 32, 20.0  # of the Gantt chart: the first ones
 N_RUNS = 4000  # at most, unless the first node alone has more
@@ -57,6 +58,8 @@ def _frame(
     y = Axis(0.0, max(high, 1e-9), top + height, top)
     parts = [label((LEFT, top - 8), title, size=13.0)]
     for value in ticks(y.low, y.high):
+        if value % 1:  # GPUs and nodes are whole
+            continue
         parts.append(line((LEFT, y.at(value)), (WIDTH - RIGHT, y.at(value)), width=0.3))
         parts.append(label((LEFT - 6, y.at(value) + 4), tick_label(value), anchor="end", size=10.0))
     for value in ticks(x.low, x.high):
@@ -144,12 +147,14 @@ def _gantt(found: ClusterSimulation, top: float, n_nodes: int) -> Iterator[Eleme
     for i, low, high in bars:
         job, node = int(runs.job[i]), int(runs.node[i])
         is_service = job >= len(found.jobs)
-        fill = "#94a3b8" if is_service else TEAMS[int(found.jobs.team[job]) % len(TEAMS)]
+        fill = SERVICE if is_service else TEAMS[int(found.jobs.team[job]) % len(TEAMS)]
         begin, upper = x.at(runs.start_s[i] / DAY), y.at(node + 0.96 * high / room[node])
         size = {"width": max(0.3, x.at(runs.end_s[i] / DAY) - begin)}
         size["height"] = y.at(node + 0.96 * low / room[node]) - upper
         parts.append(shape("rect", x=begin, y=upper, **size, fill=fill, class_="run"))
-    yield from _legend(found.jobs.team_names, top)
+    names = [*found.jobs.team_names[: len(TEAMS) - bool(found.cluster.services)]]
+    colours = [*TEAMS[: len(names)], *([SERVICE] * bool(found.cluster.services))]
+    yield from _legend([*names, "services"], colours, top)
     yield from parts
 
 
@@ -180,8 +185,8 @@ def _bars(found: ClusterSimulation, n_nodes: int) -> Iterator[tuple[int, float, 
         yield from ((int(i), low, high) for low, high, _ in own)
 
 
-def _legend(names: Sequence[str], top: float) -> Iterator[Element]:
-    for place, name in enumerate(names[: len(TEAMS)]):
+def _legend(names: Sequence[str], colours: Sequence[str], top: float) -> Iterator[Element]:
+    for place, (name, colour) in enumerate(zip(names, colours, strict=False)):
         spot = LEFT + 250 + 75.0 * place
-        yield shape("rect", x=spot, y=top - 17, width=9.0, height=9.0, fill=TEAMS[place])
+        yield shape("rect", x=spot, y=top - 17, width=9.0, height=9.0, fill=colour)
         yield label((spot + 13, top - 8), name[:10], size=10.0)

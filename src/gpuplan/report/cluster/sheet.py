@@ -77,10 +77,12 @@ def _head(found: ClusterSimulation) -> str:
     row, use, cluster = found.all_jobs, found.use, found.cluster
     used = percent(use.batch_frac + use.service_frac)
     half = "at once" if row.wait_p50_s < 1 else f"within {span(row.wait_p50_s)}"
+    waits = f"half start {half}, 90 % within {span(row.wait_p90_s)}"
+    if row.wait_p90_s < 1:
+        waits = "90 % or more start at once"
     text = (
         f"{plural(row.n_jobs, 'job')} on {count(cluster.n_accelerators)} GPUs "
-        f"({cluster.policy.order}, {cluster.policy.blocking}): half start "
-        f"{half}, 90 % within {span(row.wait_p90_s)}; {used} of GPU time used"
+        f"({cluster.policy.order}, {cluster.policy.blocking}): {waits}; {used} of GPU time used"
     )
     violated = [row.name for row in found.by_team if row.is_violated]
     never = f"; {count(row.n_never)} never start" if row.n_never else ""

@@ -281,13 +281,13 @@ def _too_small(
     if layout.sharding != "zero3":
         return
     most = request.links.n_node if layout.is_hybrid else counts[-1]
-    each = {n: states_bytes / min(n, most) for n in counts}
-    small = [n for n in counts if each[n] > accelerator.memory.visible_bytes]
+    each, room = {n: states_bytes / min(n, most) for n in counts}, accelerator.memory.visible_bytes
+    small = [n for n in counts if each[n] > room]
     if small:
         yield Assumption(
             what=f"memory of {', '.join(map(str, small))} accelerators",
             value=f"too small: {each[small[0]] / GB:,.0f} GB of model states each at {small[0]}",
-            why=f"{accelerator.memory.visible_bytes / GB:,.0f} GB are there; the curve compares speed only",
+            why=f"{room / GB:,.0f} GB are there; the curve compares speed only",
             change="--devices; gpuplan fit-training tells what fits",
         )
 

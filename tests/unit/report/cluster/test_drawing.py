@@ -93,6 +93,8 @@ def test_every_run_is_shown_and_services_are_grey(run, root):
     is_service = runs.job >= len(run.jobs)
     assert sum(fill == "#94a3b8" for fill in fills) >= int(is_service.sum()) > 0
     texts = [one.text for one in shapes(root, "text")]
+    assert texts.count("services") == 2  # layers, runs
+    assert not any("." in str(text) for text in texts if not str(text).endswith(" d"))
     assert "Runs by node" in texts  # and not: so many of so many
     # GPU time of the runs and area of the bars: 8 GPUs are 96 % of a node's row.
     wide = (WIDTH - LEFT - RIGHT) / run.found.end_s

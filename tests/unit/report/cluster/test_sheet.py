@@ -142,3 +142,5 @@ def test_a_start_as_a_sentence():
     sheet = eta_sheet(found)
     assert sheet.head == ("8 GPUs for 2.0 h would start in about 10.0 min (80 %: 0 s to 60.0 min).")
     assert sheet.document["wait_high_s"] == 3600.0
+    free = replace(found, wait_p50_s=0.0, wait_high_s=0.0)
+    assert eta_sheet(free).head == "8 GPUs for 2.0 h would start at once: the GPUs are free."
