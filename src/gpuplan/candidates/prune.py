@@ -196,6 +196,7 @@ def count_check(n_least_of: Callable[[Candidate], int], n_most: int | None) -> C
         if n_most is None or n <= n_most:
             return None
         reason = f"needs at least {n} accelerators, {n_most} are allowed"
-        return rejection(candidate, "accelerators", reason, f"allow {n} accelerators or more")
+        found = rejection(candidate, "accelerators", reason, f"allow {n} accelerators or more")
+        return replace(found, gap_ratio=n / max(n_most, 1))
 
     return check

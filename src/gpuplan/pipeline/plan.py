@@ -46,6 +46,7 @@ from gpuplan.studies.planning.owned_first import (
     owned_parts,
     owned_reach,
 )
+from gpuplan.studies.planning.question import at_even_odds, with_question
 from gpuplan.studies.planning.runs import market_for_jobs, staggered_lines
 from gpuplan.studies.planning.shared import used_lines, within_what_is_left
 from gpuplan.studies.planning.time_sharing import in_idle_hours
@@ -64,15 +65,17 @@ def plan(request: PlanRequest) -> Answer:
     sizings = [size_workload(work, scenario, inputs.around) for work in scenario.workloads]
     lost = without_fleet(sizings)
     if lost:
-        return infeasible_answer(inputs, sizings, infeasible_lines(lost))
+        none = infeasible_answer(inputs, sizings, infeasible_lines(lost))
+        return at_even_odds(request, with_question(request, none), plan)
     found = _groups(inputs, sizings)
     reach = owned_reach(inputs, sizings)
     if reach is None:
         answer = _answer(inputs, sizings, found)
     else:
         answer = _beside_owned(inputs, sizings, found, reach)
-    whole = with_largest(request, with_idle_owned(inputs, answer))
-    return whole if request.basis.is_brief else certified(inputs, whole)
+    whole = with_largest(request, with_question(request, with_idle_owned(inputs, answer)))
+    whole = whole if request.basis.is_brief else certified(inputs, whole)
+    return at_even_odds(request, whole, plan)
 
 
 def solved_services(inputs: PlanInputs) -> list[SolvedGroup] | tuple[str, ...]:

@@ -178,3 +178,10 @@ def test_parts_of_an_accelerator_hold_and_do_their_share():
     assert [share.n_per_accelerator for share in turns] == [2, 4]
     [half] = on_shares(ASK, CARDS["l4"], turns[:1], vllm_settings)
     assert half.n_accelerators_for(3) == 2
+
+
+def test_too_many_accelerators_are_so_many_times_too_many():
+    check = cut.count_check(lambda _: 9, 3)
+    [whole] = [c for c in FOUND if c.accelerator == "l4" and c.layout.name == "TP1"][:1]
+    assert check(whole).gap_ratio == pytest.approx(3.0)
+    assert cut.count_check(lambda _: 3, 3)(whole) is None

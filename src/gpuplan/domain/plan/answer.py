@@ -227,6 +227,7 @@ class Explanation:
     naive: tuple[WhyNot, ...] = ()  # what simpler reasoning would have bought
     growth: tuple[GrowthRow, ...] = ()  # low, middle and high, where demand grows
     largest: str = ""  # where the largest load was asked for: what it is, and why no more
+    question: str = ""  # that words asked: enough, duration, speed, cost or choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from dataclasses import field
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
+
+# What a description asks: is hardware enough, how long, how fast, at what cost, which.
+Question = Literal["", "enough", "duration", "speed", "cost", "choice"]
 
 
 class PlanBasis(NamedTuple):
@@ -58,3 +61,4 @@ class Description:
     understood: tuple[Understood, ...]
     assumptions: tuple[Assumption, ...]
     asks_largest: bool = False  # how much hardware carries, not what a load needs
+    question: Question = ""  # that the first sentence of the answer is to answer

@@ -30,15 +30,19 @@ PEOPLE = (
     r"|(?:support|service|call[\s-]cent(?:er|re)|human|sales|insurance|travel|estate)\s+agents)"
 )
 REQUESTS = (
-    r"(?:requests?|reqs?|queries|query|calls?(?!-)|prompts?|messages?|completions?|chats|turns"
-    r"|questions?)"
+    r"(?:requests?|reqs?|queries|query|calls?(?!-)|prompts?|messages?|completions?|chats|turns|msgs?"
+    r"|questions?|inferences|predictions|transactions|invocations|generations)"
 )
 DOCS = (
     r"(?:docs?|documents?|texts?|pages?|articles?|e-?mails?|tickets?|records?|reviews?|pdfs?|files?"
     r"|chunks?|passages?|items?|samples?|embeddings?|papers?|reports?|posts?|comments?|abstracts?|sentences?"
-    r"|products?|candidates?|transcripts?|contracts?|pairs|tweets?|webpages?|web\s*pages?|filings?|claims?|resumes?|cvs)"
+    r"|products?|candidates?|transcripts?|contracts?|pairs|tweets?|webpages?|web\s*pages?|filings?|claims?|resumes?|cvs"
+    r"|notes|receipts?|invoices?|forms|letters|descriptions?|listings?|titles|headlines|faxes|snippets|seq(?:uence)?s?)"
 )
-IMAGES = r"(?:(?:video\s+)?(?:clip|frame)s?|(?:image|picture|photo|img|video|scan)s?|pics)"
+IMAGES = (
+    r"(?:(?:video\s+)?(?:clip|frame)s?|(?:image|picture|photo|img|video|scan)s?(?:\s+generations?)?"
+    r"|pics)"
+)
 AUDIO = (
     r"(?:of\s+)?(?:(?:call|phone|customer|recorded|meeting|podcast|support|call[\s-]cent(?:er|re)|voice|audio"
     r"|lecture|court|medical|radio|tv|raw|archived?|video|spoken|sales|telephone|the|our)\s+)*"
@@ -54,33 +58,36 @@ OF_ONE = (
 )
 KIND_OF = r"(?:(?:new|incoming|customer|user|legal|medical|scientific|web|text|short|long|generated"
 KIND_OF += r"|synthetic|support|product|api|inference|http|peak|llm|the|our|more|call|phone|meeting"
-KIND_OF += r"|pdf|html|log|news|scanned|insurance|job)\s+)*"
+KIND_OF += (
+    r"|pdf|html|log|news|scanned|insurance|job|openai|chatgpt|gpt|claude|anthropic|gemini)\s+)*"
+)
 _SPOKEN = (
     r"(?:(?:audio|call[\s-]?cent(?:er|re)|phone|podcast|meeting|lecture|recorded|video)[\s-]+)*"
 )
 
 
-def _unit(phrase: Phrase) -> str:
+def unit_of(phrase: Phrase) -> str:
     """Which kind of piece the phrase counts."""
     return next((name for name in (*UNITS, "token") if phrase.get(name)), "request")
 
 
-def _rated(unit: str, per_s: float, period_s: float) -> Facts:
+def rated(unit: str, per_s: float, period_s: float) -> Facts:
+    """A rate of pieces as a fact."""
     return {f"rate.{unit}": Rate(unit, per_s, period_s)}
 
 
 def _rate(phrase: Phrase) -> Facts:
     """Pieces per time; of a day or more, output tokens are what is written."""
-    period, unit = phrase.period_s(), _unit(phrase)
+    period, unit = phrase.period_s(), unit_of(phrase)
     if unit == "token" and period >= DAY and re.match("out|gen|dec", phrase.get("token")):
         unit = "written"
-    return _rated(unit, phrase.number() / period, period)
+    return rated(unit, phrase.number() / period, period)
 
 
 def _short_rate(phrase: Phrase) -> Facts:
     unit = "token" if phrase.get("short")[0] == "t" else "request"
     period = {"s": 1.0, "m": 60.0, "h": HOUR, "d": DAY}[phrase.get("short")[-1]]
-    return _rated(unit, phrase.number() / period, period)
+    return rated(unit, phrase.number() / period, period)
 
 
 def _audio_s(phrase: Phrase) -> float:
@@ -89,13 +96,34 @@ def _audio_s(phrase: Phrase) -> float:
 
 def _audio_rate(phrase: Phrase) -> Facts:
     period = phrase.period_s()
-    return _rated("audio_s", _audio_s(phrase) / period, period)
+    return rated("audio_s", _audio_s(phrase) / period, period)
+
+
+_RECORDINGS = (
+    r"(?:(?:audio|video|phone|support|sales|customer)\s+)*"
+    r"(?:podcasts?|episodes?|recordings?|calls|meetings|lectures|interviews|hearings|webinars)\b"
+)
+
+
+def _recordings(phrase: Phrase) -> Facts:
+    """So many recordings, each so long, as audio."""
+    audio_s = phrase.number() * phrase.seconds()
+    if not (phrase.get("per") or phrase.get("adverb")):
+        return {"amount.audio_s": audio_s}
+    return rated("audio_s", audio_s / phrase.period_s(), phrase.period_s())
 
 
 def counted(phrase: Phrase) -> Facts:
     """An amount of pieces or tokens."""
-    unit = "written" if phrase.get("writes") else _unit(phrase)  # tokens of outputs, or of inputs
+    unit = "written" if phrase.get("writes") else unit_of(phrase)  # tokens of outputs, or of inputs
     return {f"amount.{unit}": phrase.number()}
+
+
+def _written(phrase: Phrase) -> Facts:
+    """Tokens to be written, in all or over a period."""
+    if not (phrase.get("per") or phrase.get("adverb")):
+        return counted(phrase)
+    return rated("written", phrase.number() / phrase.period_s(), phrase.period_s())
 
 
 def _words(phrase: Phrase) -> Facts:
@@ -109,7 +137,7 @@ def _tokens(phrase: Phrase, tokens: float) -> Facts:
     if not (phrase.get("per") or phrase.get("adverb")):
         return {"amount.token": tokens}
     period = phrase.period_s()
-    return _rated("token", tokens / period, period)
+    return rated("token", tokens / period, period)
 
 
 def _bytes(phrase: Phrase) -> Facts:
@@ -143,7 +171,7 @@ def _daily_of_user(phrase: Phrase) -> Facts:
     return {"requests_per_user_per_day": phrase.number()}
 
 
-_PIECES = "|".join(f"(?P<{name}>{pattern})" for name, pattern in UNITS.items())
+PIECES = "|".join(f"(?P<{name}>{pattern})" for name, pattern in UNITS.items())
 _TOKEN = r"(?P<token>(?:output\s+|generated\s+|decode\s+|out\s+)?tok(?:en)?s?)"
 _HOURS = r"(?P<hours>hours?|hrs?|h|minutes?|mins?|seconds?|secs?|s)"
 ABOUT = r"(?:about\s+|around\s+|roughly\s+|some\s+|~\s*|up\s+to\s+)?"
@@ -152,82 +180,17 @@ _OF_USE = r"chat(?:bot)?|rag|coding|code|support|search|agentic|reasoning"
 TOK = r"(?:[\s-]*tok(?:en)?s?)?"
 
 
-def _day_and_night(phrase: Phrase) -> Facts:
-    """The rate of the day, and the share of it that is left at night."""
-    period = 1.0 if phrase.get("short") else phrase.period_s()
-    share = round(min(1.0, phrase.number("m") / max(phrase.number(), 1e-9)), 6)
-    return {"night_frac": share, **_rated(_unit(phrase), phrase.number() / period, period)}
-
-
-def _peak_and_mean(phrase: Phrase) -> Facts:
-    """The rate of the peak, and how many times the mean it is."""
-    period = phrase.period_s()
-    ratio = round(max(1.0, phrase.number() / max(phrase.number("m"), 1e-9)), 6)
-    return {"demand.peak_to_mean": ratio, **_rated(_unit(phrase), phrase.number() / period, period)}
-
-
-def _largest(phrase: Phrase) -> Facts:
-    """How much hardware carries: of whom or what, the largest number is asked for."""
-    if phrase.get("tokens"):
-        return {"largest": "demand.output_tokens_per_s"}
-    if phrase.get("agents"):
-        return {"largest": "demand.concurrent_requests", "use": "agents"}
-    if phrase.get("people"):
-        is_at_once = phrase.get("at_once") or phrase.get("at_once2")
-        return {"largest": "demand.concurrent_users" if is_at_once else "demand.users"}
-    if phrase.get("at_once") or phrase.get("at_once2"):
-        return {"largest": "demand.concurrent_requests"}
-    return {"largest": "demand.requests_per_day" if phrase.get("day") else "demand.requests_per_s"}
-
-
-_AT_ONCE = r"concurrent(?:ly)?|simultaneous(?:ly)?|parallel|at\s+once|at\s+the\s+same\s+time"
-HOURS = (
-    Rule(
-        r"\b(?:how\s+(?:many|much)|what(?:'s|\s+is)?(?:\s+the)?|as\s+many|(?:the\s+)?max(?:imum)?"
-        r"(?:\s+(?:number|amount)\s+of)?|(?:the\s+)?(?:most|largest|highest)(?:\s+number\s+of)?)\s+"
-        rf"(?:(?P<at_once>{_AT_ONCE})\s+|(?:peak|daily|active|coding|chat|of|our|more)\s+)*"
-        rf"(?:(?P<people>{PEOPLE}|conversations|sessions)|(?P<agents>agents)|{REQUESTS}"
-        r"|(?P<tokens>(?:output\s+)?tokens?)|load|throughput|traffic|(?:request\s+)?rate|rps|qps)\b"
-        rf"(?:\s*(?:/|per|an?)\s*(?:s|sec|seconds?|(?P<day>day))\b)?(?:\s+(?P<at_once2>{_AT_ONCE})\b)?"
-        r"(?:\s+as\s+possible)?",
-        _largest,
-    ),
-    Rule(
-        r"(?P<kept>\b(?:we|i)\s+(?:only\s+|just\s+)?have\s+){t}(?:\s+(?:of\s+)?time)?(?:\s*(?:,|and|plus))?",
-        lambda p: {"deadline_s": p.seconds()},
-    ),
-    Rule(
-        rf"{{n}}\s*{KIND_OF}(?:(?:{_PIECES})\s*)?{{per}}\s*(?:at\s+(?:the\s+)?)?peak\s*(?:,|;|/|and|but|with)*\s*"
-        rf"{{m}}\s*(?:{REQUESTS}\s*)?(?:(?:/|per|an?)\s*(?:s|second|h|hour|min|minute|day)\s*)?"
-        r"(?:on\s+)?(?:average|mean|avg)\b",
-        _peak_and_mean,
-    ),
-    Rule(
-        rf"{{n}}\s*{KIND_OF}(?:(?:{_PIECES})\s*)?{{per}}\s*(?:by|during\s+the|in\s+the|at)\s+(?:day(?:time)?|noon|midday|(?:the\s+)?peak)"
-        rf"\s*(?:,|;|and|but)*\s*{{m}}(?:\s*{REQUESTS}?\s*(?:/|per|an?)?\s*(?:s|second|h|hour|min|minute)?)"
-        r"\s+(?:by|at|during\s+the|in\s+the)\s+night\b",
-        _day_and_night,
-    ),
-    Rule(
-        rf"\bday(?:time)?\s*[:=]?\s*{{n}}\s*(?:(?:{_PIECES}\s*)?{{per}}|(?P<short>[rq]ps))\s*(?:,|;|/|and)*\s*"
-        rf"(?:at\s+)?night(?:time)?\s*[:=]?\s*{{m}}\s*(?:{REQUESTS}?\s*(?:/|per)\s*s(?:econd)?|[rq]ps)?",
-        _day_and_night,
-    ),
-    means(
-        r"\b(?:24\s*/\s*7|around the clock|flat load|constant load)", **{"demand.peak_to_mean": 1.0}
-    ),
-    means(r"\b(?:by|during\s+the|in\s+the)\s+day(?:time)?\b", hours=(8, 20)),
-    means(
-        r"\b(?:in|during|only\s+in)?\s*(?:business|office|working)\s+hours(?:\s+only)?\b",
-        hours=(9, 18),
-    ),
-)
-
 LOADS = (
+    means(
+        r"(?<!each )(?<!per )(?<!every )\b(?:one|(?:a\s+)?single)\s+(?:concurrent\s+)?"
+        r"(?:user|person|developer)\b"
+        r"|\b(?:just|only)(?:\s+for)?\s+(?:me|myself)\b",
+        **{"demand.concurrent_requests": 1},
+    ),
     Rule(
-        r"{n}\s*(?:[a-z]+\s+)??(?:streams?|cameras?|feeds?|channels?)\s*(?:,|at|with|of|each|@)*\s*{m}\s*"
+        r"{n}\s*(?:[a-z]+\s+)??(?:streams?|cameras?|feeds?|channels?|users|people|clients|viewers)\s*(?:,|at|with|of|each|@)*\s*{m}\s*"
         r"(?:fps|frames\s*(?:/|per|a)\s*s(?:ec(?:onds?)?)?)\b(?:\s+each)?",
-        lambda p: _rated("image", p.number() * p.number("m"), 1.0),
+        lambda p: rated("image", p.number() * p.number("m"), 1.0),
     ),
     states(
         r"{n}\s*%\s*(?:of\s+(?:them|users|people)\s+)?(?:are\s+)?(?:active|online|concurrent(?:ly)?)\b"
@@ -242,8 +205,8 @@ LOADS = (
         _concurrent,
     ),
     Rule(
-        rf"{{n}}\s*(?P<people>{PEOPLE}\s+)?(?:concurrent(?:ly)?|simultaneously|at\s+once|in\s+parallel"
-        r"|at\s+the\s+same\s+time)\b",
+        rf"{{n}}\s*(?:(?P<people>{PEOPLE}|conversations|sessions)\s+|{REQUESTS}\s+)?"
+        r"(?:concurrent(?:ly)?|simultaneously|at\s+once|in\s+parallel|at\s+(?:the\s+same|a)\s+time)\b",
         _concurrent,
     ),
     Rule(
@@ -298,9 +261,10 @@ LOADS = (
     states(
         r"{n}\s*(?:x|×|times)\s+(?:the\s+mean\s+at\s+(?:the\s+)?)?peak\b", "demand.peak_to_mean"
     ),
+    Rule(rf"{{n}}\s*{{t}}[\s-]*(?:long\s+)?{_RECORDINGS}(?:\s*{{per}})?", _recordings),
     Rule(rf"{{n}}\s*{_SPOKEN}{_HOURS}\s*(?:{AUDIO})?\s*{{per}}(?:\s*{AUDIO})?", _audio_rate),
-    Rule(r"{n}\s*fps\b", lambda p: _rated("image", p.number(), 1.0)),
-    Rule(r"{n}\s*(?P<short>[rq]p[smhd]|tps)\b", _short_rate),
+    Rule(r"{n}\s*fps\b", lambda p: rated("image", p.number(), 1.0)),
+    Rule(r"{n}\s*(?P<short>[rq]p[smhd]|[rq]/[smh]|tps)\b", _short_rate),
     Rule(r"{n}\s*words\b(?:\s*{per})?", _words),
     Rule(
         r"{n}\s*(?P<bytes>[kmgtp])i?b\b\s*(?:of\s+)?(?:(?:raw|plain|clean|web|our|the)\s+)*"
@@ -308,8 +272,8 @@ LOADS = (
         _bytes,
     ),
     Rule(rf"(?P<doc>\b{DOCS}\s*[,:(]\s*){{n}}\s*{{per}}", _rate),
-    Rule(rf"(?<![€£$]){{n}}\s*{KIND_OF}(?:(?:{_PIECES}|{_TOKEN})\s*)?{{per}}", _rate),
-    Rule(rf"{{few}}\s+{KIND_OF}(?:{_PIECES})\s*{{per}}", _rate),
+    Rule(rf"(?<![€£$]){{n}}\s*{KIND_OF}(?:(?:{PIECES}|{_TOKEN})\s*)?{{per}}", _rate),
+    Rule(rf"{{few}}\s+{KIND_OF}(?:{PIECES})\s*{{per}}", _rate),
     Rule(
         rf"{{n}}\s*(?:audio[\s-]*{_HOURS}|{_HOURS.replace('<hours', '<hours2')}\s+{AUDIO})\b",
         lambda p: {"amount.audio_s": _audio_s(p)},
@@ -325,17 +289,20 @@ LOADS = (
         counted,
     ),
     Rule(
-        rf"{{n}}\s*{_TOKEN}\s+of\s+(?P<writes>(?:synthetic|generated)\b)(?:\s+(?:data|text))?",
-        counted,
+        rf"{{n}}\s*{_TOKEN}\s+of\s+(?P<writes>(?:synthetic|generated)\b)(?:\s+(?:data|text))?(?:{{per}})?",
+        _written,
     ),
     Rule(
         rf"{{n}}\s*(?P<writes>(?:synthetic|generated|output)\s+)?(?:(?:training|text)\s+)?{_TOKEN}\b",
         counted,
     ),
-    states(r"{n}\s*(?:(?:preference|comparison|dpo|chosen/rejected)\s+)+pairs\b", "pairs"),
+    states(
+        r"{n}\s*(?:(?:(?:preference|comparison|dpo|chosen/rejected)\s+)+pairs|comparisons)\b",
+        "pairs",
+    ),
     means(
         r"\b(?:the\s+)?imagenet(?:-?(?:1k|2012))?\b(?:\s+(?:1k|dataset))?",
-        **{"amount.image": IMAGENET, "training.epochs": IMAGENET_EPOCHS},
+        **{"amount.image": IMAGENET, "usual_epochs": IMAGENET_EPOCHS},
     ),
     Rule(
         r"{n}\s*(?:(?:training|labelled|labeled|instruction|preference|chat|synthetic)\s+)*"
@@ -348,10 +315,15 @@ LOADS = (
         "docs_per_query",
     ),
     states(rf"{{n}}\s*{DOCS}\s*(?:/|per)\s*(?:query|request|question)\b", "docs_per_query"),
-    Rule(rf"{{n}}\s*{KIND_OF}(?:{_PIECES})\b", counted),
+    Rule(rf"{{n}}\s*{KIND_OF}(?:{PIECES})\b(?!-)", counted),
     Rule(
-        r"(?<![\w.\-])(?P<size>\d+(?:\.\d+)?)\s*(?:b|billion)\b"
-        r"(?:[\s-]*(?:dense|parameters?|params?|model|network|llm))*",
-        lambda p: {"params_b": float(p.get("size"))},
+        r"(?<![\w.\-])(?P<size>\d+(?:\.\d+)?)\s*(?:b|billion)\s+(?:parameters?\s+|params?\s+)?(?:are\s+)?active\b"
+        r"(?:\s+(?:parameters?|params?))?",
+        lambda p: {"active_params_b": float(p.get("size"))},
+    ),
+    Rule(
+        r"(?<![\w.\-])(?P<size>\d+(?:\.\d+)?)\s*(?:b|billion|(?P<tera>t|trillion))\b(?!\s*tok)"
+        r"(?:[\s-]*(?:dense|moe|mixture\s+of\s+experts|parameters?|params?|model|network|llm))*",
+        lambda p: {"params_b": float(p.get("size")) * (1e3 if p.get("tera") else 1.0)},
     ),
 )

@@ -18,7 +18,14 @@ from gpuplan.inputs.words.runs import (
     put_run,
 )
 from gpuplan.inputs.words.scan import Named
-from gpuplan.inputs.words.service import move_keys, put_demand, put_request, put_slo
+from gpuplan.inputs.words.service import (
+    move_keys,
+    put_demand,
+    put_request,
+    put_slo,
+    tokens_of_one,
+    users_and_rates,
+)
 from gpuplan.inputs.words.stages import (
     Documents,
     documents_of,
@@ -62,8 +69,7 @@ def assemble(draft: Draft, models: tuple[Named, ...]) -> None:
     stated = draft.take("kind")
     kind = _kind(draft, models, stated.value if stated else ())
     is_mixed = kind in DEADLINE_S and _has_users(draft)
-    if kind != "batch_inference" and "amount.written" in draft.facts:
-        draft.facts.setdefault("amount.token", draft.facts.pop("amount.written"))
+    tokens_of_one(draft, kind)
     if kind == "generic":
         _generic(draft)
     elif kind == "reinforcement":
@@ -136,37 +142,13 @@ def _service_and_run(draft: Draft, kind: str, models: Parts) -> None:
 
 def _left_over(draft: Draft) -> None:
     """Words that mean something of runs alone: elsewhere they are named and left out."""
-    draft.take("evening")
-    draft.take("searched")
+    for field in ("evening", "searched", "question"):
+        draft.take(field)
     for field in ("full", "nightly"):
         fact = draft.take(field)
         if fact is not None:
             why = "it concerns training alone, and is ignored"
             draft.note("words not understood", repr(fact.words), why, "reword it")
-
-
-def _of_each_user(draft: Draft) -> None:
-    """Fewer requests a day than there are users: those of each."""
-    users, rate = draft.facts.get("demand.users"), draft.facts.get("rate.request")
-    if users is None or rate is None or rate.value.period_s < DAY:
-        return
-    per_day = rate.value.per_s * DAY
-    if per_day < users.value:
-        draft.take("rate.request")
-        draft.facts["requests_per_user_per_day"] = rate._replace(value=per_day)
-        why = "fewer than there are users: taken as those of each"
-        draft.note(
-            "requests per day", f"{per_day:g} of each user", why, '"… requests a day in total"'
-        )
-
-
-def _stated_rate(draft: Draft) -> None:
-    """Beside a peak rate that is stated, users are those who make it."""
-    users, rate = draft.facts.get("demand.users"), draft.facts.get("rate.request")
-    if users is not None and rate is not None and rate.value.period_s < DAY:
-        draft.take("demand.users")
-        why = "the stated rate is that of all of them"
-        draft.note("users", f"{users.value:,.0f}", why, "leave the rate out")
 
 
 def _search(draft: Draft) -> None:
@@ -179,8 +161,7 @@ def _search(draft: Draft) -> None:
 
 def _people_at_once(draft: Draft) -> None:
     """Concurrent users ask, read and ask again, unless it is said how often they ask."""
-    _of_each_user(draft)
-    _stated_rate(draft)
+    users_and_rates(draft)
     each = draft.facts.get("demand.requests_per_user_per_h")
     if each is not None and not {"demand.users", "demand.concurrent_users"} & set(draft.facts):
         draft.take("demand.requests_per_user_per_h")  # of each region, or of what is no user
@@ -257,6 +238,8 @@ def _use(draft: Draft, model: NamedModel | None) -> tuple[str, str]:
     counted = {
         name.partition(".")[2] for name in draft.facts if name.startswith(("rate", "amount"))
     }
+    if "request.image_width_px" in draft.facts:
+        counted.add("image")
     units = {"image": "images", "audio_s": "transcription"} if model is None else SEEN
     use = next((use for unit, use in units.items() if unit in counted), "chat")
     return use, f"usual for {use}" + (", as no use case was named" if use == "chat" else "")

@@ -37,6 +37,9 @@ def put_batch(draft: Draft, at: KeyPath, units: Sequence[str] = ()) -> None:
     batch: KeyPath = (*at, "batch")
     if "amount.sample" in draft.facts:  # conversations to write, rows to fill
         draft.facts.setdefault("amount.doc", draft.facts.pop("amount.sample"))
+    hours = draft.take("hours")
+    if hours is not None:
+        draft.facts.setdefault("deadline_s", hours._replace(value=hours.value.seconds))
     _tokens_of_documents(draft, at)
     for unit in units or (*pieces_of(draft, at), "token", "written"):
         _put_pieces(draft, at, unit)

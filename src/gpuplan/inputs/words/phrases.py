@@ -20,6 +20,8 @@ SCALES = {
     "mn": 1e6,
     "mio": 1e6,
     "million": 1e6,
+    "lakh": 1e5,
+    "crore": 1e7,
     "b": 1e9,
     "bn": 1e9,
     "billion": 1e9,

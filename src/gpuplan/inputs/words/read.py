@@ -20,6 +20,7 @@ from gpuplan.inputs.words.assemble import assemble
 from gpuplan.inputs.words.draft import Draft, merged, place_of
 from gpuplan.inputs.words.flags import with_flags
 from gpuplan.inputs.words.lexicon import Lexicon, NamedModel
+from gpuplan.inputs.words.questions import question_of
 from gpuplan.inputs.words.scan import REFUSED, Fact, Named, Scan, scan
 from gpuplan.inputs.words.several import assemble_services, services_of
 
@@ -77,6 +78,11 @@ def described_scenario(
     services = services_of(text, found, _is_task) if is_many else []
     if services:
         facts, problems = merged(fact for fact in found.facts if not _is_task(fact.field))
+    question = question_of(text, facts)
+    if question == "enough":
+        _with_owned_alone(facts)
+    if question:
+        facts["question"] = Fact("question", question, "", 0)
     largest = _with_largest(facts)
     problems += _unbounded(largest, facts)
     problems += _faults(text, found, models, lexicon, is_task=any(map(_is_task, facts)))
@@ -98,9 +104,11 @@ def described_scenario(
         ),
         assumptions=(*_ignored(found), *draft.assumed),
         asks_largest=largest is not None,
+        question=question,
     )
 
 
+LIMITS = {"policy.max_accelerators", "owned", "money", "site.power_kw"}
 TERMS_ONLY = (
     "policy.",
     "budget.",
@@ -115,7 +123,9 @@ TERMS_ONLY = (
 
 def _is_task(field: str) -> bool:
     """Whether a fact says something about the work itself."""
-    return not field.startswith((*TERMS_ONLY, "kv_precision", "deadline_s", "span_s", "hours"))
+    return not field.startswith(
+        (*TERMS_ONLY, "kv_precision", "deadline_s", "span_s", "hours", "question")
+    )
 
 
 def _models(found: Scan, given: Mapping[str, Any], lexicon: Lexicon) -> tuple[Named, ...]:
@@ -152,7 +162,7 @@ def _faults(
         or (not models and _is_name(text, *each))
         or (each[0][0].isupper() and _IN_PLACE.search(text[: each[1]]))
     ]
-    faults = _either(text, found.models)
+    faults = _either(text, found.models) + _engines(found)
     faults += [_not_understood(*each, lexicon, is_named=bool(models)) for each in strange]
     if not is_known and not strange:
         faults.append(Problem("description", "names neither a model nor a task", f"write {PARTS}"))
@@ -161,20 +171,40 @@ def _faults(
 
 def _with_largest(facts: dict[str, Fact]) -> Fact | None:
     """What hardware carries, where no load is named: the search begins with one of it."""
-    asked = facts.pop("largest", None)
+    asked = facts.pop("largest", None) or _price_of_tokens(facts)
+    if asked is not None and "streams" in facts:
+        _of_streams(facts)
     if asked is None or any(name.startswith(("demand.", "rate.", "amount.")) for name in facts):
         return None
     facts[asked.value] = asked._replace(field=asked.value, value=1)
+    _with_owned_alone(facts)
+    return asked
+
+
+def _of_streams(facts: dict[str, Fact]) -> None:
+    """Images a second of one stream: as many of them are as many streams."""
+    streams = facts.pop("streams")
+    if "rate.image" in facts:
+        each = facts.pop("rate.image")
+        facts.setdefault("use", streams._replace(value=("captioning",), words=each.words))
+
+
+def _price_of_tokens(facts: dict[str, Fact]) -> Fact | None:
+    """A price per token of hardware is that of hardware in full use."""
+    asked = facts.pop("price_of_tokens", None)
+    return asked if asked is not None and LIMITS & set(facts) else None
+
+
+def _with_owned_alone(facts: dict[str, Fact]) -> None:
+    """What is owned is what is asked about: nothing is rented or bought beside it."""
     owned = facts.get("owned")
     if owned is not None and "policy.purchases" not in facts and "money" not in facts:
         facts["existing_only"] = owned._replace(field="existing_only", value=True)
-    return asked
 
 
 def _unbounded(asked: Fact | None, facts: dict[str, Fact]) -> list[Problem]:
     """Without hardware, money or power that there is, any load is carried."""
-    limits = {"policy.max_accelerators", "owned", "money", "site.power_kw"}
-    if asked is None or limits & set(facts):
+    if asked is None or LIMITS & set(facts):
         return []
     fix = 'name what there is, e.g. "on 8 H100", "we own 16 L40S" or "$20k/month"'
     where = place_of(shorten(printable(asked.words), 60), asked.start)
@@ -191,8 +221,24 @@ def _either(text: str, models: tuple[Named, ...]) -> list[Problem]:
     return []
 
 
+def _engines(found: Scan) -> list[Problem]:
+    """Engines of which one is to be chosen: a flag plans for each."""
+    said = [fact for fact in found.facts if fact.field == "engines"]
+    fix = "name one, or leave them out and add e.g. --engines vllm,sglang"
+    return [Problem(repr(fact.words), "is a choice between engines", fix) for fact in said]
+
+
+_STRANGE_HARDWARE = re.compile(
+    r"\b(?:jetson|orin|mac(?:book|\s?studio|\s?mini)?|apple|m[1-5]\s+(?:ultra|max|pro)|cerebras|groq|ipu"
+    r"|sambanova|tenstorrent|graphcore|ryzen|threadripper|xeon|epyc|raspberry|snapdragon|npu|fpga)\b",
+    re.IGNORECASE,
+)
+
+
 def _is_weighty(words: str, is_named: bool) -> bool:
-    """Words that would change the plan: numbers, parts of names, and whatever is denied."""
+    """Words that would change the plan: numbers, hardware, parts of names, whatever is denied."""
+    if _STRANGE_HARDWARE.search(words):
+        return True
     has_digit = any(letter.isdigit() for letter in words)
     is_part = not is_named and (words.startswith("-") or words.endswith("-"))
     return has_digit or is_part or bool(REFUSED & set(words.lower().split()))
@@ -214,6 +260,10 @@ def _is_name(text: str, words: str, start: int) -> bool:
 
 
 def _not_understood(words: str, start: int, lexicon: Lexicon, *, is_named: bool) -> Problem:
+    if _STRANGE_HARDWARE.search(words):
+        where = place_of(shorten(printable(words), 60), start)
+        fix = "name another (gpuplan catalog list accelerators), or add it with --overlay"
+        return Problem(where, "is no accelerator of the catalog", fix)
     what, fix = "is not understood", _hint(words).removeprefix("; ") or f"write e.g. {PARTS}"
     is_name = any(letter.isdigit() or letter.isupper() for letter in words) and words[0].isalpha()
     if is_name and not is_named:

@@ -15,6 +15,7 @@ NIGHT_S = 12 * HOUR
 AUDIO_S, AUDIO_POSITIONS = 30.0, 1500  # of a sample of speech [Radford2022]
 PROMPTS = 10_000.0
 PROMPTS_PER_STEP = 128.0
+TUNED_TOKENS = 1e7
 PAIR = 2.0  # sequences of a preference pair: the chosen response and the rejected one
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)b", re.IGNORECASE)
 
@@ -40,14 +41,15 @@ def put_run(draft: Draft, at: KeyPath, kind: str, models: tuple[Named, ...]) -> 
     _trained_model(draft, at, kind, models)
     training: KeyPath = (*at, "training")
     _method(draft, training, kind)
-    _amounts(draft, training)
+    _amounts(draft, training, kind)
     draft.move("context", (*training, "sequence_tokens"))
     draft.move("request.input_tokens", (*training, "sequence_tokens"))
     for field in [name for name in draft.facts if name.startswith("training.")]:
         draft.move(field, (*at, *field.split(".")))
     usual_s = NIGHT_S if draft.take("nightly") else DEADLINE_S[kind]
     # Who has hardware of their own asks how long it takes, not for a rented fleet beside it.
-    if "owned" not in draft.facts or {"deadline_s", "span_s"} & set(draft.facts):
+    is_open = "owned" in draft.facts or _as_fast_as_can_be(draft)
+    if not is_open or {"deadline_s", "span_s"} & set(draft.facts):
         put_deadline(draft, (*training, "deadline_days"), DAY, usual_s)
 
 
@@ -60,7 +62,10 @@ def put_reinforcement(draft: Draft, models: tuple[Named, ...]) -> None:
     rollout, training = (*at, "rollout"), (*at, "training")
     draft.move("request.input_tokens", (*rollout, "input_tokens"))
     draft.move("request.output_tokens", (*rollout, "output_tokens"))
-    draft.move("rollouts", (*rollout, "samples_per_prompt"))
+    each_of = "rollouts"
+    if "amount.request" in draft.facts and "amount.sample" in draft.facts:
+        each_of = "amount.sample"  # 10k prompts, 16 samples each
+    draft.move(each_of, (*rollout, "samples_per_prompt"))
     for key, value in (("input_tokens", 500), ("output_tokens", 2000), ("samples_per_prompt", 8)):
         what, why = f"{key.replace('_', ' ')} of a rollout", "usual for reinforcement learning"
         draft.assume((*rollout, key), value, what, why)
@@ -79,13 +84,15 @@ def put_reinforcement(draft: Draft, models: tuple[Named, ...]) -> None:
         draft.assume((*training, "tokens"), PROMPTS * each, "tokens of all rollouts", why)
     for field in [name for name in draft.facts if name.startswith("training.")]:
         draft.move(field, (*at, *field.split(".")))
-    put_deadline(draft, (*training, "deadline_days"), DAY, DEADLINE_S["finetuning"])
+    if not _as_fast_as_can_be(draft) or "deadline_s" in draft.facts:
+        put_deadline(draft, (*training, "deadline_days"), DAY, DEADLINE_S["finetuning"])
 
 
 def _trained_model(draft: Draft, at: KeyPath, kind: str, models: tuple[Named, ...]) -> None:
     default = USES["chat"].model if kind == "pretraining" else USES["summarization"].model
     size = draft.take("params_b")
     bare = _SIZE.fullmatch(models[0].words) if models and kind == "pretraining" else None
+    draft.move("active_params_b", (*at, "model", "active_params_b"))
     if size is not None and not models:
         draft.put((*at, "model", "params_b"), size.value, size.words)
     elif bare is not None:
@@ -116,9 +123,12 @@ def _method(draft: Draft, training: KeyPath, kind: str) -> None:
         draft.assume((*training, "method"), "full", "method of fine-tuning", why)
 
 
-def _amounts(draft: Draft, training: KeyPath) -> None:
+def _amounts(draft: Draft, training: KeyPath, kind: str) -> None:
     """Tokens or samples; those of every night are the run of one night."""
     draft.move("amount.token", (*training, "tokens"))
+    usual = draft.take("usual_epochs")
+    if usual is not None and "training.epochs" not in draft.facts:
+        draft.put((*training, "epochs"), usual.value, usual.words)
     for unit, key in (("token", "tokens"), ("doc", "samples"), ("request", "samples")):
         known = draft.value(f"rate.{unit}")
         if unit == "request" and known is not None and known.period_s < DAY:
@@ -138,12 +148,30 @@ def _amounts(draft: Draft, training: KeyPath) -> None:
         draft.put((*training, "samples"), ceil(audio.value / AUDIO_S), audio.words)
         why = "recordings are cut into pieces of 30 s, 1,500 positions each"
         draft.assume((*training, "sequence_tokens"), AUDIO_POSITIONS, "positions of a sample", why)
+    _pairs(draft, training)
+    is_counted = any(draft.has((*training, key)) for key in ("tokens", "samples"))
+    if not is_counted and kind == "finetuning":
+        why = "no amount was named: some 10,000 examples of 1,000 tokens"
+        draft.assume((*training, "tokens"), TUNED_TOKENS, "tokens of the run", why)
+
+
+def _pairs(draft: Draft, training: KeyPath) -> None:
+    """Preference pairs as samples."""
     pairs = draft.take("pairs")
     if pairs is not None:
         draft.put((*training, "samples"), pairs.value * PAIR, pairs.words)
         why = "chosen and rejected response of each pair are a sample each; the forward pass of a "
         why += "reference model is not counted: up to a third more, unless it is computed before"
         draft.note("preference pairs", f"{pairs.value * PAIR:g} samples", why, '"… examples"')
+
+
+def _as_fast_as_can_be(draft: Draft) -> bool:
+    """Whether it is asked how long a run takes on so much hardware: all of it is then used."""
+    limit = draft.facts.get("policy.max_accelerators")
+    if limit is None or draft.value("question") != "duration":
+        return False
+    draft.facts.setdefault("objective", limit._replace(value="time", words="how long"))
+    return True
 
 
 def put_deadline(draft: Draft, path: KeyPath, unit_s: float, usual_s: float) -> None:

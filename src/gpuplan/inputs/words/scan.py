@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 from gpuplan.inputs.words.amounts import (
     DOCS,
-    HOURS,
     IMAGES,
     KIND_OF,
     LOADS,
     PEOPLE,
     REQUESTS,
 )
+from gpuplan.inputs.words.hours import HOURS
 from gpuplan.inputs.words.lengths import LENGTHS
 from gpuplan.inputs.words.lexicon import Lexicon, NamedModel
 from gpuplan.inputs.words.phrases import MARKS, Phrase
@@ -31,21 +31,30 @@ RULES = (*HOURS, *GROWTH, *LIMITS, *LENGTHS, *MONEY, *TERMS, *LOADS, *DEADLINES,
 MAX_WORDS = 5  # of a name
 LEAST_NUMBER = 1000  # in the name of an accelerator, where it comes first: 4090 Ti
 _PATCHES = re.compile(r"\b(vit-[a-z])/(\d+)", re.IGNORECASE)  # the slash of a repository is another
+_AT_MOST = re.compile(
+    r"\b(?:(?:may|must|can|should|shall|will|do|does|is|are)\s*)?(?:not|never|n't)\s+(?:to\s+)?(?:allowed\s+to\s+)?"
+    r"(?:exceed|(?:(?:use|draw|cost|spend|take|be|go|want|pay|need)\s+)?(?:to\s+\w+\s+)?(?:more\s+than|over|above|beyond))\b",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"[^\s,;:+&()\"'“”!?|]+")
 _GAP = re.compile(r"[ \t]+")
 _COUNT = re.compile(r"\d{1,6}\s*[x×*](?=[a-z])", re.IGNORECASE)
 _CARD_WORDS = re.compile(
     r"\d+\s*gi?b|\d{1,4}|sxm\d?|pcie|nvl\d*|hbm\w*|ada|pro|max-?q|workstation|v\d\w*|nvidia|amd|intel"
-    r"|rtx|geforce|tesla|instinct|tpu|gaudi|trainium|inferentia|super|ti",
+    r"|rtx|spark|geforce|tesla|instinct|tpu|gaudi|trainium|inferentia|super|ti",
     re.IGNORECASE,
 )
 # Words that publishers put into names and people say of the work: apart, they are no name.
 _APART = re.compile(r"(?:nv|mx)?fp\d+|bf16|int\d|awq|gptq|w\da\d+|chat|it|preview|inst", re.I)
+_OFFLOADED = re.compile(r"\boffload\w*\s+(?:to|on|onto|into)\s+(?:the\s+)?$", re.IGNORECASE)
 _PLACE_BEFORE = re.compile(r"\b(?:in|within|from|at|near|inside)\s+(?:the\s+)?$", re.IGNORECASE)
 _PLACE_AFTER = re.compile(r"\s*(?:$|[,;]|only\b|regions?\b|data\s*cent)", re.IGNORECASE)
 _SIZE = re.compile(r"(?:.*\s)?(?:\d+(?:\.\d+)?b|\d+(?:\.\d+)?\s+billion)", re.IGNORECASE)
+_DRAFT = re.compile(
+    r"\s*(?:model\s+)?(?:as\s+(?:an?\s+|the\s+)?)?(?:draft|speculat)", re.IGNORECASE
+)
 _NO_SIZE_AFTER = re.compile(
-    rf"[\s-]*{KIND_OF}(?:(?:input|output|prompt|training|generated|raw|clean)[\s-]+)*(?:tok(?:en)?s?|{DOCS}|{REQUESTS}|{IMAGES}|{PEOPLE}|samples?|rows?|examples?|words?|hours?)\b",
+    rf"[\s-]*(?:are\s+)?active\b|[\s-]*{KIND_OF}(?:(?:input|output|prompt|training|generated|raw|clean)[\s-]+)*(?:tok(?:en)?s?|{DOCS}|{REQUESTS}|{IMAGES}|{PEOPLE}|samples?|rows?|examples?|words?|hours?)\b(?!-)",
     re.IGNORECASE,
 )
 REFUSED = frozenset(
@@ -117,6 +126,7 @@ def _typed(text: str, left: str, start: int, end: int) -> str:
 def _marked(text: str, lexicon: Lexicon) -> _Marked:
     """The text with every name replaced by as many marks of its kind."""
     left = _PATCHES.sub(lambda patch: patch[1].ljust(len(patch[0])), text)  # no amount
+    left = _AT_MOST.sub(lambda limit: "at most".ljust(len(limit[0])), left)
     names: dict[int, str] = {}
     models: list[Named] = []
     for start, end, model in _models(text, lexicon):
@@ -170,6 +180,8 @@ def _model(text: str, start: int, end: int, lexicon: Lexicon) -> NamedModel | No
     is_article = parts[0].lower() in ("a", "an", "the")
     if len(parts) > 1 and (is_article or any(_APART.fullmatch(part) for part in parts)):
         return None
+    if " " in name.rpartition("/")[0] or _DRAFT.match(text, end):
+        return None  # w/ Qwen3-8B is no repository; what only drafts tokens is no service
     if _SIZE.fullmatch(name) and _NO_SIZE_AFTER.match(text, end):
         return None  # 50B tokens
     return lexicon.model(_PATCHES.sub(r"\1-\2", name))
@@ -200,6 +212,8 @@ def _card(text: str, start: int, end: int) -> str | None:
     is_count = first.isdigit() and int(first) < LEAST_NUMBER
     if others and (is_count or first in ("a", "an")):
         return None  # 1 L40S is one of them; a 10 kW room is no A10
+    if first.lower().startswith("cpu") and _OFFLOADED.search(text[:start]):
+        return None  # memory, not what computes
     is_tail = all(_CARD_WORDS.fullmatch(word) for word in others)
     is_pair = len(others) == 1 and _CARD_WORDS.fullmatch(first) is not None
     return text[start:end] if is_tail or is_pair else None

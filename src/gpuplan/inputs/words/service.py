@@ -5,6 +5,8 @@ from math import ceil
 from gpuplan.inputs.documents.document import KeyPath
 from gpuplan.inputs.words.batches import REQUESTS_PER_S, piece_of, pieces_of
 from gpuplan.inputs.words.draft import Draft
+from gpuplan.inputs.words.hours import Hours
+from gpuplan.inputs.words.lengths import LONGEST
 from gpuplan.inputs.words.stages import passages_of_queries, put_passages
 from gpuplan.inputs.words.tasks import THINK_S, THINK_WHY, USES, patience
 from gpuplan.units import DAY
@@ -18,10 +20,51 @@ LOADS = (
 )
 TOKENS_PER_AUDIO_S = 3.3  # 150 words a minute, 1.3 tokens a word
 VIDEO_FPS = 16  # of generated clips: 81 frames are 5 s, as Wan makes them
-DAY_HOURS = (8, 20)
+DAY_HOURS = Hours(8, 20)
 TOKEN_PX = 28  # of an image, along one side: patches of 14 px, two by two (Qwen-VL)
 CPU_PATIENCE = 3.0  # 150 ms a token: some 300 words a minute
 QUIET_FRAC = 0.1  # of the peak, outside the hours that are named
+
+
+def users_and_rates(draft: Draft) -> None:
+    """Users and a rate both: requests of each of them, or those of all."""
+    _of_each_user(draft)
+    _stated_rate(draft)
+
+
+def _of_each_user(draft: Draft) -> None:
+    """Fewer requests a day than there are users: those of each."""
+    users, rate = draft.facts.get("demand.users"), draft.facts.get("rate.request")
+    if users is None or rate is None or rate.value.period_s < DAY:
+        return
+    per_day = rate.value.per_s * DAY
+    if per_day < users.value:
+        draft.take("rate.request")
+        draft.facts["requests_per_user_per_day"] = rate._replace(value=per_day)
+        why = "fewer than there are users: taken as those of each"
+        draft.note(
+            "requests per day", f"{per_day:g} of each user", why, '"… requests a day in total"'
+        )
+
+
+def _stated_rate(draft: Draft) -> None:
+    """Beside a peak rate that is stated, users are those who make it."""
+    users, rate = draft.facts.get("demand.users"), draft.facts.get("rate.request")
+    if users is not None and rate is not None and rate.value.period_s < DAY:
+        draft.take("demand.users")
+        why = "the stated rate is that of all of them"
+        draft.note("users", f"{users.value:,.0f}", why, "leave the rate out")
+
+
+def tokens_of_one(draft: Draft, kind: str) -> None:
+    """Tokens that are counted beside users are those of one request; those of a run are read."""
+    if kind == "online_inference":
+        for unit, key in (("written", "output_tokens"), ("token", "input_tokens")):
+            fact = draft.facts.get(f"amount.{unit}")
+            if fact is not None and fact.value < LONGEST and f"request.{key}" not in draft.facts:
+                draft.facts[f"request.{key}"] = draft.facts.pop(f"amount.{unit}")
+    elif kind != "batch_inference" and "amount.written" in draft.facts:
+        draft.facts.setdefault("amount.token", draft.facts.pop("amount.written"))
 
 
 def put_request(draft: Draft, at: KeyPath, use: str, why: str, most: int | None = None) -> None:
@@ -41,6 +84,7 @@ def put_request(draft: Draft, at: KeyPath, use: str, why: str, most: int | None 
     if most is not None and n_input + usual.output_tokens > most:
         n_input, why = most - usual.output_tokens, f"as much as a context of {most:,} tokens leaves"
     draft.assume((*shape, "input_tokens"), n_input, "prompt length (tokens)", why)
+    _shared_prefix(draft, shape)
     is_single = use == "recommender" and {"rate.doc", "amount.doc"} & {*draft.facts}  # items
     for key, value in () if is_single else usual.keys.items():
         draft.assume((*shape, key), value, key.replace("_", " "), why)
@@ -52,6 +96,15 @@ def put_request(draft: Draft, at: KeyPath, use: str, why: str, most: int | None 
     if usual.prefix_hit_frac:
         hit = usual.prefix_hit_frac
         draft.assume((*shape, "prefix_hit_frac"), hit, "prefix cache hit rate", why)
+
+
+def _shared_prefix(draft: Draft, shape: KeyPath) -> None:
+    """Tokens that all prompts begin with are in the prefix cache."""
+    shared = draft.take("shared_tokens")
+    if shared is not None:
+        n_input = float(draft.request(shape[:2])["input_tokens"])
+        hit = round(min(1.0, shared.value / max(n_input, 1.0)), 4)
+        draft.put((*shape, "prefix_hit_frac"), hit, shared.words)
 
 
 def _prompt(draft: Draft, at: KeyPath, use: str, why: str) -> tuple[int, str]:
@@ -91,8 +144,16 @@ def put_demand(draft: Draft, at: KeyPath, use: str) -> None:
     _asking(draft, demand, use)
     _hours(draft, demand)
     if not any(draft.has((*demand, key)) for key in LOADS):
-        why = "no load was named"
-        draft.assume((*demand, "requests_per_s"), REQUESTS_PER_S, "peak rate (requests/s)", why)
+        _no_load(draft, demand)
+
+
+def _no_load(draft: Draft, demand: KeyPath) -> None:
+    """Whether hardware is enough, asked without a load: for one request at a time."""
+    why = "no load was named"
+    if draft.value("question") == "enough":
+        draft.assume((*demand, "concurrent_requests"), 1, "concurrent requests", why)
+        return
+    draft.assume((*demand, "requests_per_s"), REQUESTS_PER_S, "peak rate (requests/s)", why)
 
 
 def _tokens(draft: Draft, at: KeyPath) -> None:
@@ -134,16 +195,16 @@ def _hours(draft: Draft, demand: KeyPath) -> None:
     hours, night = draft.take("hours"), draft.take("night_frac")
     if hours is None and night is None:
         return
-    start, end = hours.value if hours else DAY_HOURS
+    named: Hours = hours.value if hours else DAY_HOURS
     quiet, words = (
         (night.value, night.words) if night else (QUIET_FRAC, hours.words if hours else "")
     )
-    profile = [1.0 if start <= hour < end else quiet for hour in range(24)]
+    profile = [1.0 if named.holds(hour) else quiet for hour in range(24)]
     draft.put((*demand, "hourly_profile"), profile, words)
     why = "outside the hours that are named a tenth of the peak is left"
     why = "no other hours were named for day and night" if night else why
     change = "--set workloads[0].demand.hourly_profile=…"
-    draft.note("hours of the day", f"{start}:00 to {end}:00", why, change)
+    draft.note("hours of the day", f"{named.start}:00 to {named.end}:00", why, change)
 
 
 def put_slo(draft: Draft, at: KeyPath, use: str, why: str) -> None:
@@ -155,15 +216,22 @@ def put_slo(draft: Draft, at: KeyPath, use: str, why: str) -> None:
         return
     allowed = draft.value("policy.accelerators.allowed") or ("any",)
     is_cpu = all(name.lower().startswith("cpu") for name in allowed)
-    if is_cpu:
-        why = "usual for CPUs: as fast as people read"
+    is_patient = is_cpu or _is_one_at_a_time(draft)
+    if is_patient:
+        why = "as fast as people read: usual of CPUs, and where it is asked whether hardware does"
     for key, limit in USES[use].slo.items():
         metric = key.split("_")[0]
         work = draft.tree["workloads"][at[1]]
         if not any(other.startswith(f"{metric}_") for other in work.get("slo", {})):
             longer, reason = patience(USES[use], key, draft.request(at))
-            longer *= CPU_PATIENCE if is_cpu else 1.0
+            longer *= CPU_PATIENCE if is_patient else 1.0
             draft.assume((*slo, key), round(limit * longer, 1), f"SLO {key}", why + reason)
+
+
+def _is_one_at_a_time(draft: Draft) -> bool:
+    """Whether it is asked if hardware is enough, and no load was named."""
+    is_assumed = any(note.what == "concurrent requests" for note in draft.assumed)
+    return is_assumed and draft.value("question") == "enough"
 
 
 def move_keys(draft: Draft, at: KeyPath, prefixes: tuple[str, ...]) -> None:

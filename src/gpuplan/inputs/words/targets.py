@@ -35,6 +35,7 @@ class Money(NamedTuple):
 EXCHANGE_DAY = "2026-04-13"
 EURO_IN_USD = 1.1684
 PER_EURO = {"eur": 1.0, "gbp": 0.87058, "chf": 0.9242, "jpy": 186.75, "inr": 109.047}
+SPELLED = {"rup": "inr", "pou": "gbp", "yen": "jpy", "fra": "chf"}
 SIGNS = {"€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr"}
 
 
@@ -124,7 +125,7 @@ def _money(phrase: Phrase) -> Facts:
 def _currency(phrase: Phrase) -> str:
     """The currency that a phrase names, by its code; empty: US dollars."""
     said = phrase.get("sign") or phrase.get("code")
-    return SIGNS.get(said, said[:3])
+    return SIGNS.get(said, SPELLED.get(said[:3], said[:3]))
 
 
 def _in_usd(phrase: Phrase) -> float:
@@ -141,6 +142,14 @@ def _tariff(phrase: Phrase) -> Facts:
     """The price of electricity in US dollars."""
     usd = phrase.number() * _in_usd(phrase) * (PERCENT if phrase.get("cent") else 1.0)
     return {"site.electricity_usd_per_kwh": round(usd, 9)}
+
+
+def _carbon(phrase: Phrase) -> Facts:
+    """Emissions of a year in tonnes."""
+    tonnes = phrase.number() * (1e-3 if phrase.get("unit") == "kg" else 1.0)
+    is_rate = bool(phrase.get("per") or phrase.get("adverb"))
+    per_year = tonnes * (YEAR / phrase.period_s() if is_rate else 1.0)
+    return {"policy.max_co2_t_per_year": round(per_year, 9)}
 
 
 def _growth(phrase: Phrase) -> Facts:
@@ -180,6 +189,7 @@ def _power(field: str) -> Rule:
 
 
 EVENING_H = 20
+MONTHS = 12
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -188,6 +198,14 @@ def days_until(weekday: str, today: date) -> int:
     return (WEEKDAYS.index(weekday.lower()) - today.weekday() - 1) % 7 + 1
 
 
+def days_left(period: str, today: date) -> int:
+    """Days of the month or year after today; one at least."""
+    is_last = period == "year" or today.month == MONTHS
+    first = date(today.year + is_last, 1 if is_last else today.month + 1, 1)
+    return max(1, (first - today).days - 1)
+
+
+_CODES = r"eur(?:os?)?|gbp|chf|inr|jpy|rupees?|pounds?|yen|francs"
 _USD = r"(?:\$|us\$|usd\s*)"
 _LIMIT = (
     r"(?:(?:monthly\s+|total\s+|our\s+|a\s+)*budget|spend(?:ing)?|cost|under|below|less\s+than|at\s+most"
@@ -202,7 +220,8 @@ GROWTH = (
         lambda p: {"grow_to": (p.number(), p.seconds())},
     ),
     Rule(
-        rf"(?:grow(?:s|ing)?|rising|increas(?:es?|ing)|scal(?:es?|ing))\s+to\s+{{n}}(?:\s+(?:{_LOAD}|requests?)"
+        rf"(?:(?:grow(?:s|ing)?|rising|increas(?:es?|ing)|scal(?:es?|ing)|get(?:ting)?|go(?:ing)?)\s+to|reach(?:es|ing)?)"
+        rf"\s+{{n}}(?:\s+(?:{_LOAD}|requests?)"
         r"(?:\s*/\s*s|\s+per\s+second)?)?\s*(?:in|within|over|after|by)\s+(?:the\s+next\s+)?{ot}",
         lambda p: {"grow_to": (p.number(), p.seconds())},
     ),
@@ -262,6 +281,11 @@ LIMITS = (
         r"(?<=,)\s*{n}\s*(?P<t_unit>ms|s|secs?|seconds?)\s+(?:each|per\s+(?:image|request|picture|query|page))\b",
         _seconds,
     ),
+    states(
+        r"(?:with\s+|at\s+)?{n}\s*%\s*(?:confidence|probability|certainty|sure|confident)\b",
+        "policy.min_probability_frac",
+        PERCENT,
+    ),
     states(r"{n}\s*%\s*(?:availability|uptime|available)\b", "slo.availability_frac", PERCENT),
     Rule(
         r"{n}\s+nines\b(?:\s+(?:of\s+)?(?:availability|uptime))?",
@@ -274,17 +298,17 @@ _ENERGY = r"(?:electricity|energy|power)"
 MONEY = (
     Rule(
         rf"(?:{_ENERGY}\s*)?(?:(?:at|:|of|costs?|price|is)\s*)*(?:{_USD}|(?P<sign>[€£¥₹]))?\s*"
-        r"{n}\s*(?:(?P<code>eur(?:os?)?|gbp|chf|inr|jpy)\b|\$|usd|dollars?|(?P<cent>¢|ct|cents?))?\s*"
+        rf"{{n}}\s*(?:(?P<code>{_CODES})\b|\$|usd|dollars?|(?P<cent>¢|ct|cents?))?\s*"
         rf"(?:/|per|a)\s*kwh\b(?:\s+(?:for\s+)?{_ENERGY})?",
         _tariff,
     ),
     Rule(
-        rf"(?:{_LIMIT}\s*)*(?:(?P<sign>[€£¥₹])|\b(?P<code>eur|gbp|chf|inr|jpy)\b)\s*{{n}}(?:{{per}})?"
+        rf"(?:{_LIMIT}\s*)*(?:(?P<sign>[€£¥₹])|\b(?P<code>{_CODES})\b)\s*{{n}}(?:{{per}})?"
         r"(?:\s+(?:budget|total|max))?",
         _money,
     ),
     Rule(
-        rf"(?:{_LIMIT}\s*)*{{n}}\s*(?:(?P<sign>[€£¥₹])|(?P<code>eur(?:os?)?|gbp|chf|inr|jpy)\b)(?:{{per}})?"
+        rf"(?:{_LIMIT}\s*)*{{n}}\s*(?:(?P<sign>[€£¥₹])|(?P<code>{_CODES})\b)(?:{{per}})?"
         r"(?:\s+(?:budget|total|max))?",
         _money,
     ),
@@ -301,6 +325,11 @@ MONEY = (
     Rule(
         r"\b(?P<monthly>monthly\s+)?budget(?:\s*(?:of|is|:|=))?\s*{n}(?:{per})?(?![\w%])",
         _money,
+    ),
+    Rule(
+        rf"(?:{_LIMIT}\s*)*{{n}}\s*(?P<unit>t|tonnes?|tons?|kg)\s*(?:of\s+)?"
+        r"(?:co2(?:-?eq?)?|co₂e?|carbon)\b(?:\s+emissions)?(?:{per})?",
+        _carbon,
     ),
     _power("site.rack.power_kw"),
     _power("site.power_kw"),
@@ -326,11 +355,11 @@ DEADLINES = (
         lambda p: {"budget.horizon_months": p.seconds() / MONTH},
     ),
     Rule(
-        r"{t}[\s-]+(?:horizon|project|pilot|trial|campaign|engagement|contract|poc)\b",
+        r"{t}[\s-]+(?:horizon|project|pilot|trial|campaign|engagement|contract|poc|life(?:time|span|cycle)?|depreciation|amorti[sz]ation|period)\b",
         lambda p: {"budget.horizon_months": p.seconds() / MONTH},
     ),
     means(
-        r"\b(?:(?:this|over\s+the|over|on\s+the|by\s+the\s+end\s+of\s+the|in\s+a|in\s+the)\s+)"
+        r"\b(?:(?:this|over\s+the|over|on\s+the|by\s+the\s+end\s+of\s+the|in\s+a|in\s+the)\s+)?"
         r"week-?end\b",
         deadline_s=2 * DAY,
     ),
@@ -344,6 +373,10 @@ DEADLINES = (
     Rule(
         rf"\b(?:by|until|till|before|on)\s+(?:next\s+|this\s+)?(?P<weekday>{'|'.join(WEEKDAYS)})\b",
         lambda p: {"deadline_s": days_until(p.get("weekday"), date.today()) * DAY},
+    ),
+    Rule(
+        r"\b(?:by|until|till|before)\s+(?:the\s+)?end\s+of\s+(?:the\s+|this\s+)?(?P<period>month|year)\b",
+        lambda p: {"deadline_s": days_left(p.get("period"), date.today()) * DAY},
     ),
     means(r"\b(?:by\s+the\s+end\s+of\s+)?(?:this|the|next)\s+week\b", deadline_s=7 * DAY),
     means(r"\bthis\s+month\b", deadline_s=MONTH),

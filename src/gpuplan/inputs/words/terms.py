@@ -5,6 +5,7 @@ from math import gcd
 from typing import Any
 
 from gpuplan.inputs.words.phrases import MARKS, Facts, Phrase, Rule, means
+from gpuplan.units import MONTH
 
 NODE = 8  # accelerators of a usual server
 CONSUMER = ("RTX 3090", "RTX 4090", "RTX 5090")
@@ -78,23 +79,43 @@ def _rank(phrase: Phrase) -> Facts:
 
 
 def _formats(phrase: Phrase) -> Facts:
-    return {"precision": phrase.get("format").replace("-bit", "bit")}
+    said = phrase.get("format")
+    bits = re.fullmatch(r"q?([48])(?:[\s-]?bit|_\w+)?", said)
+    return {"precision": f"int{bits[1]}" if bits else said}
 
 
+def _term(phrase: Phrase) -> Facts:
+    """The term of a commitment is the time that is planned for."""
+    return {"budget.horizon_months": phrase.seconds() / MONTH}
+
+
+def _options(phrase: Phrase) -> Facts:
+    """Purchase options of which the cheapest is to be found."""
+    said = phrase.get("options")
+    words = {"on_demand": "demand", "reserved": "reserved|commit", "spot": "spot|preempt"}
+    found = [name for name, pattern in words.items() if re.search(pattern, said)]
+    spot = {"policy.spot_allowed": True} if "spot" in found else {}
+    return {"policy.purchases": found, **spot}
+
+
+_OPTION = r"(?:spot|preemptible|on[\s-]demand|reserved|committed(?:[\s-]use)?|commitments?)"
+_OPTION += r"(?:\s+(?:instances?|prices?|pricing|capacity|vms?))?"
+_VERSUS = r"\s*(?:,|/|\b(?:or|and|vs|versus|than|against|compared\s+(?:to|with))\b\.?)+\s*"
+_ENGINE = r"(?:vllm|sglang|tensorrt-?llm|trt-?llm)"
 _BOXES = r"(?:nodes?|servers?|machines?|boxes)\b"
 _OWN = (
     r"(?:(?:we|i|they|company|already|currently|do|which|that)\s+)*"
-    r"(?:own(?:s|ed|ing)?|have|has|got|possess|existing|our(?:\s+own)?|already\s+have|(?<=we\s)(?:run|operate))\s+"
-    r"(?:(?:already|own|a|an|existing|cluster|fleet|of|with|about|some)\s+)*"
+    r"\b(?:own(?:s|ed|ing)?|have|has|got|possess|existing|our(?:\s+own)?|already\s+have|(?<=we\s)(?:run|operate))\s+"
+    r"(?:(?:already|own|a|an|existing|current|cluster|fleet|of|with|about|some)\s+)*"
 )
 _NOT = (
-    r"(?:\b(?:not|no|without|except(?:\s+for)?|excluding|avoid(?:ing)?|never|but\s+not|don'?t\s+use"
+    r"(?:\b(?:not|no|without|w/o|except(?:\s+for)?|excluding|avoid(?:ing)?|never|but\s+not|don'?t\s+use"
     r"|do\s+not\s+use|anything\s+but|other\s+than)\s+(?:(?:on|in|use|using|any|the|from)\s+)*)"
 )
 _ON = r"(?:\b(?:on|using|use|with|via|from|at|in|prefer(?:ably)?|only(?:\s+on)?|allow(?:ed)?)\s+)?"
 _FORMATS = (
     r"(?P<format>nvfp4|mxfp4|fp4|fp8|int8|int4|w4a16|w8a8|w8a16|nf4|bf16|fp16|fp32|awq|gptq|bfloat16"
-    r"|float16|float32)"
+    r"|float16|float32|[48][\s-]?bit|q[48](?:_[k01](?:_[sml])?)?)"
 )
 _X = r"\s*(?:x|×|\*)?\s*"
 _LOT = rf"\d[\d,]*{_X}{MARKS['card']}+(?:\s+(?:gpus?|cards?|accelerators?))?"
@@ -138,6 +159,7 @@ TERMS = (
         rf"{_OWN}(?P<lot>{_LOT}(?:{_AND}{_LOT})*)(?:\s*(?:gpus?|cards?|accelerators?))?(?:\s+(?:already|today|now))?",
         _owned,
     ),
+    Rule(rf"{_OWN}{{few}}{_X}{{card}}(?:\s*(?:gpus?|cards?|accelerators?))?", _owned_cards),
     Rule(
         rf"{{n}}{_X}(?:owned|existing|on-?prem(?:ises)?)\s+{{card}}(?:\s*(?:gpus?|cards?))?",
         _owned_cards,
@@ -182,6 +204,16 @@ TERMS = (
         )
         for group in CHOICES
     ),
+    Rule(
+        r"{t}[\s-]+(?:term\s+)?(?P<kept>(?:reserved|committed|reservations?|commitments?)\b)",
+        _term,
+    ),
+    Rule(
+        r"(?P<kept>\b(?:reserved|committed)(?:\s+(?:instances?|capacity))?\s+)(?:for\s+)?{t}"
+        r"(?:\s+(?:term|commitment))?",
+        _term,
+    ),
+    Rule(rf"\b(?P<options>{_OPTION}(?:{_VERSUS}{_OPTION})+)", _options),
     means(
         r"(?:\b(?:with|on|use|using|allow(?:ing)?|including|incl\.?|prefer|spot)\s+)*\b"
         r"(?:spot|preemptible|interruptible)(?:\s+(?:instances?|capacity|vms?|nodes?|gpus?|prices?))?"
@@ -198,8 +230,14 @@ TERMS = (
         **{"policy.purchases": ["on_demand", "reserved"]},
     ),
     means(
-        r"\b(?:only\s+)?(?:reserved|committed(?:[\s-]use)?)(?:\s+(?:only|instances?|prices?|capacity))*\b",
+        r"\b(?:only\s+)?(?:reserved|committed(?:[\s-]use)?|reservations?|commitments?)"
+        r"(?:\s+(?:only|instances?|prices?|capacity))*\b",
         **{"policy.purchases": ["reserved"]},
+    ),
+    Rule(
+        r"\b(?:to\s+)?(?:rent|leas)(?:e|ing)?\s+(?P<kept>[^.;?]{1,40}?)\s+or\s+(?:to\s+)?(?:buy|purchas|own)(?:e|ing)?\b"
+        r"(?:\s+(?:them|it|our\s+own))?",
+        lambda _: {"policy.purchases": ["on_demand", "reserved", "owned"]},
     ),
     means(
         r"\b(?:(?:is\s+it\s+)?(?:cheaper|better|worth\s+it)\s+)?(?:to\s+)?(?:(?:buy|own|purchas)(?:e|ing)?"
@@ -241,6 +279,10 @@ TERMS = (
     Rule(
         r"\b(?:(?P<method>q?lora)\s+)?(?:with\s+|of\s+)?(?:rank|r)\s*(?:=|of)?\s*(?P<ways>\d{1,5})\b",
         _rank,
+    ),
+    Rule(
+        rf"\b(?P<engines>{_ENGINE}(?:{_VERSUS}{_ENGINE})+)\b",
+        lambda p: {"engines": p.get("engines")},
     ),
     Rule(
         r"\b(?:with|on|using|via)?\s*(?P<engine>vllm|sglang|tensorrt-?llm|trt-?llm)\b",

@@ -40,8 +40,9 @@ def plan_document(answer: Answer) -> Document:
         body["plan"].update(body["plan"].pop("bill"))
         for pool in body["plan"]["pools"]:
             pool.update(pool.pop("layout"), **pool.pop("steps"))
-    if not answer.explanation.largest:  # nobody asked
-        del body["explanation"]["largest"]
+    for key in ("largest", "question"):
+        if not body["explanation"][key]:  # nobody asked
+            del body["explanation"][key]
     body.update(body.pop("decision"))
     for row in body["comparison"]:
         row.update(row.pop("evidence"))

@@ -11,6 +11,7 @@ from gpuplan.domain.plan.roles import merged
 from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.scenario.demand import MediaShape
 from gpuplan.report.formats import accelerator_name, chance, count, plural, span, usd, usd_range
+from gpuplan.report.plan.direct import lead
 from gpuplan.units import DAY, MONTH
 
 UNEVEN_FRAC = 0.02  # less is the rounding of months
@@ -47,14 +48,17 @@ def headline(answer: Answer) -> str:
     if plan is None:
         return _infeasible(answer)
     what = f"{_task(answer)} on {fleet_of(plan, answer.load)}{_length(plan, answer.load)}"
-    largest = with_names(f"{answer.explanation.largest} ").lstrip()
-    return f"{largest}{what}: {_cost(plan)}{_terms(answer, plan)}; {verdict(answer)}."
+    cost = _cost(plan)
+    first = with_names(f"{answer.explanation.largest} ").lstrip() or lead(answer, plan, cost)
+    return f"{first}{what}: {cost}{_terms(answer, plan)}; {verdict(answer)}."
 
 
 def _infeasible(answer: Answer) -> str:
     lines = map(with_names, answer.explanation.conflicts)
     what, *changes = [*lines] or ["nothing can run it"]
     helps = f" Smallest change that helps: {changes[0]}." if changes else ""
+    if answer.explanation.question == "enough":
+        return f"No, it is not enough. What binds: {what}.{helps}"
     return f"No plan meets every limit of “{answer.name}”. What binds: {what}.{helps}"
 
 

@@ -105,7 +105,9 @@ def _infeasible(sizing: Sizing) -> Iterator[str]:
     if sizing.compared:
         yield _beside(sizing.compared[0])
     nearest: dict[str, Rejection] = {}
-    for rejection in nearest_first(reversed(sizing.rejected)):
+    # Narrower weights are the user's call: as published comes first.
+    nearer = nearest_first(reversed(sizing.rejected))
+    for rejection in sorted(nearer, key=lambda r: r.candidate.is_quantized_below):
         if rejection.relaxation:
             nearest.setdefault(rejection.constraint, rejection)
     # What the user rules out is no change that helps, as long as there is another.

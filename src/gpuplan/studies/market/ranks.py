@@ -36,6 +36,7 @@ class RentedServer(NamedTuple):
     usd_per_h: float  # the least that one costs
     n_most: int | None  # that can be had; None: any number
     is_own: bool = False  # on one's own site: no cable joins them with rented ones
+    is_all_used: bool = False  # as many as there are, as far as more are faster
     cap_w: float | None = None  # power cap of each accelerator; None: none
 
 

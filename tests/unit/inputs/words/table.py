@@ -940,3 +940,177 @@ SENTENCES += [
     ),
     ("500k images classified per hour with ViT-L/16", {W + "model": "vit_large_patch16_224"}),
 ]
+
+# What hardware is asked about, windows of the day, terms and limits as strangers typed them.
+SENTENCES += [
+    (
+        "summarize 2M tickets every night between 22:00 and 06:00 using gpt-oss-20b",
+        {W + "batch.docs": 2_000_000, W + "batch.deadline_h": 8},
+    ),
+    (
+        "GRPO on Qwen2.5-7B, 10k prompts, 16 samples each, 1k tokens answers, on 16 A100s",
+        {W + "rollout.samples_per_prompt": 16, W + "training.tokens": 10_000 * 16 * 1500},
+    ),
+    (
+        "10M requests a month to Qwen3-32B on azure with 1 year reserved",
+        {"policy.purchases": ["reserved"], "budget.horizon_months": 12.0},
+    ),
+    (
+        "Qwen2.5-VL-7B, 3 images per second of 1920x1080, answer in 100 tokens",
+        {W + "request.output_tokens": 100, W + "demand.requests_per_s": 3},
+    ),
+    ("we may not use more than 40 kW; serve mixtral 8x22b at 15 rps", {"site.power_kw": 40}),
+    ("Wan2.1 14B text-to-video, 200 clips of 5 seconds a day", {W + "batch.docs_per_day": 200}),
+    (
+        "I have a single RTX 3090, can I run gemma3 27b?",
+        {"owned.0.nodes": 1, "policy.purchases": ["owned"], W + "demand.concurrent_requests": 1},
+    ),
+    (
+        "train a 70B from scratch on 2T tokens with 1024 H100: how long?",
+        {"objective": "time", "policy.max_accelerators": 1024},
+    ),
+    (
+        "SFT of Qwen3-14B on 200k examples averaging 1,200 tokens",
+        {W + "training.samples": 200_000, W + "training.sequence_tokens": 1200},
+    ),
+    (
+        "B200 versus H200 for DeepSeek R1, 100 concurrent users with 10k output tokens",
+        {W + "request.output_tokens": 10_000},
+    ),
+    (
+        "Llama 3.1 70B, 1M requests per day, prompts 3000 tokens of which 2500 is a shared system "
+        "prompt, outputs 150",
+        {W + "request.prefix_hit_frac": 0.8333, W + "request.input_tokens": 3000},
+    ),
+    (
+        "An API with 250 req/min peak, mean 90 req/min, mixtral-8x7b",
+        {W + "demand.requests_per_s": 250 / 60, W + "demand.peak_to_mean": 2.777778},
+    ),
+    (
+        "document extraction w/ Qwen2.5-VL-72B, 1 million pages a month",
+        {W + "model": "Qwen/Qwen2.5-VL-72B-Instruct", W + "request.output_tokens": 200},
+    ),
+    (
+        "Transcribe 5000 one-hour podcasts per day w/ whisper large v3 turbo",
+        {W + "batch.docs_per_day": 5000 * 120},
+    ),
+    ("resnet50 training on imagenet for 30 epochs with 8 V100", {W + "training.epochs": 30}),
+    ("resnet50 training on imagenet with 8 V100", {W + "training.epochs": 90}),
+]
+SERVICE += [
+    ("shared system prompt of 500 tokens, prompts of 1000 tokens", "request.prefix_hit_frac", 0.5),
+    ("8-bit", "precision", "int8"),
+    ("q4_k_m", "precision", "int4"),
+]
+TERMS += [
+    ("less than 5 tonnes CO2 a year", "policy.max_co2_t_per_year", 5),
+    ("at most 250 kg of CO2e per month", "policy.max_co2_t_per_year", 3),
+    ("3-year life", "budget.horizon_months", 36),
+    ("reserved 3yr vs on-demand", "policy.purchases", ["on_demand", "reserved"]),
+    ("spot or on-demand", "policy.purchases", ["on_demand", "spot"]),
+    ("we must not exceed $9000 a month", "budget.usd_per_month", 9000),
+]
+SENTENCES += [
+    (
+        CHAT + "600 users, office hours only (8am-6pm)",
+        {W + "demand.hourly_profile.7": 0.1, W + "demand.hourly_profile.17": 1.0},
+    ),
+    (
+        CHAT + "600 users between 10 pm and 5 am",
+        {W + "demand.hourly_profile.2": 1.0, W + "demand.hourly_profile.12": 0.1},
+    ),
+]
+LOADS += [("only one user", "demand.concurrent_requests", 1)]
+REFUSED += [
+    ("Jetson AGX Orin, llama 3.2 3b, one user", "is no accelerator of the catalog"),
+    ("compare vllm and sglang for llama 3.3 70b at 5 rps", "--engines vllm,sglang"),
+    ("llama 3.3 70b with a 1b draft, 5 users", "'1b' at character"),
+]
+
+SENTENCES += [
+    ("Will a DGX Spark run gpt-oss-120b for two people?", {"policy.max_accelerators": 1}),
+    (
+        "we want to move 30M OpenAI calls/month (avg 900 in, 200 out) to llama-3.3-70b",
+        {W + "demand.requests_per_day": 30e6 * 12 / 365, W + "request.input_tokens": 900},
+    ),
+    (
+        "Is it cheaper to rent 8 H100 for two months or buy them, to train a 30B on 600B tokens?",
+        {"policy.purchases": ["on_demand", "reserved", "owned"], "policy.max_accelerators": 8},
+    ),
+    (
+        "img2img SDXL-Turbo 4 steps 512x512 for 100 users at 2 fps",
+        {W + "demand.requests_per_s": 200, W + "request.steps": 4},
+    ),
+    (
+        "llama 3.2 11b vision, 60k receipts/day, jpg ~1 megapixel",
+        {W + "batch.docs_per_day": 60_000, W + "request.image_width_px": 1000},
+    ),
+    ("reward model training of Llama-3.1-8B on 300k comparisons", {W + "training.samples": 6e5}),
+    (
+        "pretraining: 400B MoE with 17B active, 15T tokens, 4096 GB200, how many days?",
+        {W + "model.params_b": 400, W + "model.active_params_b": 17},
+    ),
+    (
+        "BERT-large inference 2000 seq/s at 384 tokens",
+        {W + "demand.requests_per_s": 2000, W + "request.input_tokens": 384},
+    ),
+    (
+        "peak 50 rps, night 2 rps with gemma-3-12b-it",
+        {W + "demand.requests_per_s": 50, W + "demand.hourly_profile.3": 0.04},
+    ),
+    (
+        "start with 1k users and reach 50k users within 18 months on Llama 3.1 8B",
+        {W + "demand.users": 1000, "growth.per_month_frac": 0.24276},
+    ),
+    (
+        "budget 2 lakh rupees per month, llama 3.1 8b for 10 users",
+        {"budget.usd_per_month": 2142.93},
+    ),
+]
+
+SENTENCES += [
+    (
+        "100 parallel agents w/ Qwen3-32B, 20k tokens context, output 300, one step every 5 secs",
+        {W + "request.think_time_s": 5, W + "demand.concurrent_requests": 100},
+    ),
+    (
+        "batch inference: 1e9 tokens in, 1e8 tokens out per day on llama 3.1 70b",
+        {W + "request.input_tokens": 3000, W + "batch.docs_per_day": 1e8 / 300},
+    ),
+    (
+        "nightly fine-tune of Qwen3-8B with LoRA on the same four H100s",
+        {"policy.max_accelerators": 4},
+    ),
+    (
+        "train a 1T parameter MoE (32B active) on 20T tokens in 100 days",
+        {W + "model.params_b": 1000, W + "model.active_params_b": 32},
+    ),
+    (
+        CHAT + "200 clinicians, notes of 5 pages in and half a page out",
+        {W + "request.input_tokens": 3300, W + "request.output_tokens": 330},
+    ),
+    (
+        "voice agents: 150 calls at a time, qwen3-4b, response must start within 250ms",
+        {W + "demand.concurrent_requests": 150, W + "request.input_tokens": 2000},
+    ),
+    (
+        "400M tokens of synthetic data per day with mixtral-8x22b",
+        {W + "batch.docs_per_day": 400e6 / 300},
+    ),
+    (
+        "GH200, Llama 3.3 70B, 20 users, kv offload to cpu",
+        {"policy.accelerators.allowed": ["GH200"]},
+    ),
+    (
+        "30 rps burst 300 rps, llama 3.1 8b",
+        {W + "demand.requests_per_s": 300, W + "demand.peak_to_mean": 10},
+    ),
+    ("5k msgs/s to Qwen3-4B", {W + "demand.requests_per_s": 5000}),
+    ("12 q/s with 6 chunks of 500 tokens, llama 3.3 70b", {W + "request.input_tokens": 3000}),
+    ("judge 600k pairs with Llama-3.1-70B, weekend", {W + "batch.deadline_h": 48}),
+]
+TERMS += [("at 95% confidence", "policy.min_probability_frac", 0.95)]
+
+SENTENCES += [
+    ("can I do full finetuning of llama 3.1 8b on one H100?", {W + "training.tokens": 1e7}),
+]

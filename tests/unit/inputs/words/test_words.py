@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gpuplan.errors import InputError
 from gpuplan.inputs.scenario.read import scenario_from_dict
 from gpuplan.inputs.words.read import described_scenario
-from gpuplan.inputs.words.targets import days_until
+from gpuplan.inputs.words.targets import days_left, days_until
 from gpuplan.inputs.words.tasks import USES
 from gpuplan.studies.naming import lexicon
 from unit.inputs.words.table import CHAT, LOADS, REFUSED, RUN, RUNS, SENTENCES, SERVICE, TERMS, W
@@ -226,3 +226,45 @@ def test_further_stages_carry_the_rate_of_the_closed_loop_before_them():
     # Half of 2 s + 200 x 50 ms, and 30 s of reading.
     assert stage["demand"] == {"requests_per_s": pytest.approx(600 / (6.0 + 30.0))}
     assert first["demand"] == {"concurrent_requests": 600}
+
+
+def test_the_end_of_a_month_or_year_is_counted_from_today():
+    assert days_left("month", date(2026, 11, 18)) == 12
+    assert days_left("month", date(2026, 12, 31)) == 1
+    assert days_left("year", date(2026, 11, 18)) == 43
+    tree = described("transcribe 200 hours of audio by the end of the month").tree
+    assert at(tree, W + "batch.deadline_h") == 24 * days_left("month", date.today())
+
+
+@pytest.mark.parametrize(
+    ("words", "question"),
+    [
+        ("is one 4090 enough for qwen3 14b with 5 people chatting?", "enough"),
+        ("Can 4 x A100 80GB serve mistral large 2 for 100 concurrent users?", "enough"),
+        ("deepseek-v3 in int4 on 8xA100 80GB feasible?", "enough"),
+        ("H100 vs MI300X for Llama-3.1-405B fp8 at 10 requests per second", "choice"),
+        ("What's cheaper for llama-3-8b at 100 QPS: L4 or A10G on AWS?", "choice"),
+        ("how long to fine-tune Mistral 7B with QLoRA on 20M tokens on a 4090?", "duration"),
+        ("GRPO on Qwen2.5-7B, 10k prompts; how many days on 16 A100s?", "duration"),
+        ("How much would it cost to embed 50 million documents with bge-m3?", "cost"),
+        ("What will it cost per month to host gpt-oss-120b for 4000 users?", "cost"),
+        ("How many H100s do I need to serve Llama 3.3 70B to 2k users?", ""),
+        ("2x 3090, llama 3.3 70b q4, single user, how many tok/s", "speed"),
+        ("Qwen3-32B on H100 or H200, 10 users", "choice"),
+        ("Qwen3-32B, 10 users, on 4 H100", ""),
+    ],
+)
+def test_what_is_asked_is_known(words, question):
+    assert described(words).question == question
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "we've got two DGX H100 boxes, what can they carry with deepseek v3",
+        "Price per million tokens if I self-host DeepSeek-V3 on 8 H200?",
+        "a single L4: how many streams of Qwen2.5-VL-3B at 1 frame per second?",
+    ],
+)
+def test_the_most_that_hardware_carries_is_asked_for_in_many_ways(words):
+    assert described(words).asks_largest

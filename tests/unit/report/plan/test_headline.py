@@ -115,3 +115,55 @@ def test_a_headline_says_where_it_is_bought_and_how_old_the_price_is():
     mine = bought(cloud="", region="", price_date="")
     assert (purchase_words(mine), age_words(made, mine)) == ("on demand at your price", "")
     assert age_words(made, line) in headline(made)
+
+
+def asked(question, **changed):
+    made = replace(answer(), **changed)
+    return replace(made, explanation=replace(made.explanation, question=question, largest=""))
+
+
+def test_a_question_is_answered_before_all_else():
+    plain, plan = headline(asked("")), answer().plan
+    assert (
+        headline(asked("cost"))
+        == f"It costs {plain.split(': ')[1].split(' on demand')[0]}. {plain}"
+    )
+    assert headline(asked("enough")).startswith("Yes, it is enough. ")
+    none = asked("enough", plan=None)
+    assert headline(none).startswith("No, it is not enough. What binds: ")
+    rows = replace(answer().decision, risk=None)
+    rented = replace(answer().provenance, scenario={"owned": [{"accelerator": "h100-sxm"}]})
+    words = headline(asked("enough", decision=rows, provenance=rented))
+    assert words.startswith("No, what you have is not used. ")
+    assert plan is not None
+
+
+def test_the_cheapest_of_several_is_named_with_what_the_others_cost():
+    made = answer()
+    first = next(row for row in made.decision.comparison if row.usd_per_month)
+    dearer = replace(
+        first, accelerator="l40s", usd_per_month=first.usd_per_month * 2, n_accelerators=9
+    )
+    both = replace(made.decision, comparison=(dearer, first))
+    words = headline(asked("choice", decision=both))
+    assert words.startswith("H100 SXM is cheapest: ")
+    assert "L40S " in words.split(". ")[0]
+    assert headline(asked("choice", decision=replace(both, comparison=(first,)))) == headline(
+        asked("")
+    )
+
+
+def test_a_question_is_kept_in_the_plan_file(tmp_path):
+    path = tmp_path / "plan.yaml"
+    path.write_text(plan_text(asked("duration")), encoding="utf-8")
+    assert read_plan(path).explanation.question == "duration"
+    assert "question" not in plan_document(asked(""))["explanation"]
+
+
+def test_how_fast_is_said_in_tokens_per_second():
+    made = answer()
+    [slo, *others] = made.plan.slo.promises
+    quick = replace(slo, what="tpot p95", reached_s=replace(slo.reached_s, value=0.025))
+    slos = replace(made.plan.slo, promises=(quick, *others))
+    words = headline(asked("speed", plan=replace(made.plan, slo=slos)))
+    assert words.startswith("Each request gets 40 output tokens/s or more (by TPOT p95). ")

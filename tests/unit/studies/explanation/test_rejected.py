@@ -95,6 +95,15 @@ def test_without_any_fleet_reasons_are_counted_and_the_nearest_named():
     assert [line.split("; ")[1] for line in rest] == ["allow 3 s", "quantize"]
 
 
+def test_weights_as_published_are_a_smaller_change_than_narrower_ones():
+    narrow = rejection("a", "accelerators", gap=2.0, relaxation="allow 2")
+    narrow = replace(narrow, candidate=replace(narrow.candidate, is_quantized_below=True))
+    far = rejection("b", "accelerators", gap=20.0, relaxation="allow 20")
+    near = rejection("c", "accelerators", gap=9.0, relaxation="allow 9")
+    _, first, *_ = infeasible_lines([sizing(rejected=(narrow, near, far))])
+    assert first.endswith("; allow 9")
+
+
 def test_workloads_without_fleets_and_runs_are_lost():
     lost, kept = sizing(), sizing(sized=(sized(1),))
     assert without_fleet([lost, kept]) == [lost]

@@ -139,6 +139,15 @@ def test_a_run_without_a_deadline_is_cheap_but_not_endless():
     assert large.n_accelerators > 8
 
 
+def test_the_least_time_takes_all_servers_that_may_be_had():
+    unhurried = replace(WORKLOAD, work=replace(WORKLOAD.work, deadline_s=None))
+    few = runner("h100-sxm", unhurried, n_most=64)
+    few.server = few.server._replace(is_all_used=True)
+    candidate = jobs(cards=["h100-sxm"])["h100-sxm"].candidate
+    assert few.sized(candidate).n_accelerators == 64 * 8
+    assert runner("h100-sxm", unhurried, n_most=64).sized(candidate).n_accelerators < 64 * 8
+
+
 def test_jobs_carry_the_whole_layout():
     job = jobs(named("Llama-3.1-70B", deadline_s=20 * DAY), cards=["h100-sxm"])["h100-sxm"]
     layout, run = job.candidate.layout, job.candidate.run

@@ -115,9 +115,10 @@ class RunSizer:
     def _unhurried(self, counts: CountSearch) -> RunCount | None:
         """The cheapest number, and as many as still pay where that takes very long.
 
-        Servers that are there cost what they draw: all of them, as far as more are faster.
+        Servers that are there cost what they draw: all of them, as far as more are faster; so too
+        where the least time is sought.
         """
-        if self.server.is_own and self.server.n_most:
+        if (self.server.is_own or self.server.is_all_used) and self.server.n_most:
             found = counts.at(counts.n_most) or counts.first()
             while found is not None and self._is_past_knee(counts, found):
                 found = counts.at(counts.half(found))

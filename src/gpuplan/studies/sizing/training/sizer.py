@@ -115,10 +115,20 @@ class JobSizer:
             most = self._n_allowed
             found = self._servers.get(str(card.id), [])
             # Servers are had whole: one with more than is allowed is refused by the selection.
-            return [x for x in found if most is None or x.node.n_accelerators <= most] or found
+            found = [x for x in found if most is None or x.node.n_accelerators <= most] or found
+            return [self._hurried(server) for server in found]
         n = node_sizes(self.task.catalog)[str(card.id)]
         node = NodeKind(name="usual server", accelerator=str(card.id), n_accelerators=n)
         return [RentedServer(with_reference_fabric(node, card), float(n), None)]
+
+    def _hurried(self, server: RentedServer) -> RentedServer:
+        """All servers that a limit allows, where the least time is sought and no deadline set."""
+        most = self._n_allowed
+        if most is None or self.task.scenario.objective != "time" or self.job.work.deadline_s:
+            return server
+        n_most = max(1, most // server.node.n_accelerators)
+        had = n_most if server.n_most is None else min(n_most, server.n_most)
+        return server._replace(n_most=had, is_all_used=True)
 
     def mfu(self, card: Accelerator) -> Range | None:
         """Utilization that was given for this accelerator or for the job; None: predict it."""
@@ -174,4 +184,7 @@ class JobSizer:
         if self.job.work.deadline_s is None:
             value = f"{PATIENCE_S / DAY:.0f} days at most, as long as more accelerators still pay"
             why = "no deadline was given: the cheapest number, unless it takes very long"
+            if self.task.scenario.objective == "time" and self._n_allowed is not None:
+                value = f"as short as {self._n_allowed:,} accelerators make it"
+                why = "no deadline was given, and the least time is sought"
             yield assume("length of the run", value, why, "workloads[].training.deadline_days")
