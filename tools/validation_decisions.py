@@ -20,7 +20,7 @@ from gpuplan.candidates.risk import Z_80
 CELL, METRIC = "tpot_mean_ms|fixed_concurrency", "tpot_mean_ms"
 TARGETS_MS = (10.0, 15.0, 20.0, 30.0, 50.0, 100.0)
 EDGES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.86, 0.94, 1.0)
-RISKS = (0.5, 0.8, 0.9)
+RISKS = (0.5, 0.6, 0.7, 0.8, 0.9)
 SITE = ("source", "accelerator", "n_accelerators", "model", "precision", "engine",
         "engine_version", "tp", "layout_note", "input_tokens", "output_tokens")  # fmt: skip
 PAGE = """\
