@@ -21,6 +21,7 @@ from gpuplan.calibration.inference.ranges import Line
 from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.csv_rows import read_csv_rows
 from gpuplan.domain.calibration.constants import RangeRule
+from gpuplan.studies.validation.figures import TAIL_METRICS
 from gpuplan.studies.validation.fit_inference import (
     Study,
     fit_study,
@@ -28,7 +29,7 @@ from gpuplan.studies.validation.fit_inference import (
     observed_line,
     study,
 )
-from gpuplan.studies.validation.inference_table import TAIL_METRICS, read_table
+from gpuplan.studies.validation.inference_table import read_table
 
 YEARS = (2024, 2025, 2026)
 LEAST_ROWS = 30  # fewer say nothing

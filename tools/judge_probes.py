@@ -23,6 +23,7 @@ from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.domain.calibration.constants import InferenceCalibration
 from gpuplan.studies.inference.predict import Ranged
 from gpuplan.studies.validation import site_fit
+from gpuplan.studies.validation.figures import TAIL_METRICS
 from gpuplan.studies.validation.fit_inference import (
     N_NEAR_ROUNDS,
     SPLITS,
@@ -32,7 +33,7 @@ from gpuplan.studies.validation.fit_inference import (
     known_labels,
     study,
 )
-from gpuplan.studies.validation.inference_table import TAIL_METRICS, log_predictions, read_table
+from gpuplan.studies.validation.inference_table import log_predictions, read_table
 
 OUT = FOLDER / "probed_sites.csv"
 SITE = ("source", "model", "accelerator", "engine", "engine_version", "precision")

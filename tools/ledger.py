@@ -14,7 +14,8 @@ from gpuplan.calibration.inference.novelty import novelty_of
 from gpuplan.calibration.inference.ranges import Line
 from gpuplan.studies.measured.inference import serving_setup
 from gpuplan.studies.power.serving import POWER_METRICS
-from gpuplan.studies.validation.inference_table import METRICS, TAIL_METRICS, benchmark_of
+from gpuplan.studies.validation.figures import METRICS, TAIL_METRICS
+from gpuplan.studies.validation.inference_table import benchmark_of
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tests" / "validation" / "never_seen"

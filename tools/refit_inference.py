@@ -1,6 +1,6 @@
 """Refit the constants of LLM inference from the package's own table, and store them.
 
-python tools/refit_inference.py                 refit from the stored table
+python tools/refit_inference.py                 refit from the stored table, checked once more
 python tools/refit_inference.py RAW.csv …       take the rows of raw tables over first
 python tools/refit_inference.py --ranges        ranges alone, from the ledger as it stands
 """
@@ -25,11 +25,12 @@ from gpuplan.calibration.runs.fields import CONDITIONS
 from gpuplan.csv_rows import read_csv_rows
 from gpuplan.domain.calibration.constants import AT_LIMIT, InferenceCalibration
 from gpuplan.inputs.llama_matrix import MATRIX_COLUMNS, serving_rows
+from gpuplan.studies.validation.figures import METRICS, TAIL_METRICS, is_unstated
 from gpuplan.studies.validation.fit_inference import (
     known_labels,
     study,
 )
-from gpuplan.studies.validation.inference_table import METRICS, TAIL_METRICS, read_table
+from gpuplan.studies.validation.inference_table import read_table
 
 DATA = Path(__file__).resolve().parent.parent / "src" / "gpuplan" / "calibration" / "data"
 TABLE = DATA / "measured" / "llm_inference.csv"
@@ -68,10 +69,14 @@ def to_document(calibration: InferenceCalibration) -> dict[str, Any]:
 
 
 def take_over(raw: Sequence[Path]) -> None:
-    """Rows that the calibration rests on, in few columns and few digits."""
-    rows = [row for path in raw for row in published(path)]
+    """Rows that the calibration rests on, in few columns and few digits.
+
+    Rows of no one device, and figures that cannot be right, are left out.
+    """
+    rows = [row for path in raw for row in published(path) if not is_unstated(row)]
     measured = [f"measured_{metric}" for metric in METRICS]
-    kept = [row for row in read_table(rows).rows if any(row.get(column) for column in measured)]
+    read = read_table(rows, is_new=True).rows
+    kept = [row for row in read if any(row.get(column) for column in measured)]
     with TABLE.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, [*COLUMNS, *measured], lineterminator="\n")
         writer.writeheader()
@@ -145,8 +150,8 @@ def refit() -> InferenceCalibration:
 
 def main() -> None:
     is_ranges = sys.argv[1:] == ["--ranges"]
-    if len(sys.argv) > 1 and not is_ranges:
-        take_over([Path(name) for name in sys.argv[1:]])
+    if not is_ranges:
+        take_over([Path(name) for name in sys.argv[1:]] or [TABLE])
     calibration = ranges_alone() if is_ranges else refit()
     document = to_document(calibration)
     document["ranges"]["log_half"] |= probed()  # how far own runs narrow is judged apart

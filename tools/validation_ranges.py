@@ -17,7 +17,7 @@ from gpuplan.calibration.inference.site import PROBED
 from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.calibration.residuals import weighted_quantiles
 from gpuplan.domain.calibration.constants import LEAST_LOG, RangeRule
-from gpuplan.studies.validation.inference_table import METRICS, TAIL_METRICS
+from gpuplan.studies.validation.figures import METRICS, TAIL_METRICS
 
 STORED = Path(__file__).resolve().parent.parent / "src/gpuplan/calibration/data/llm_inference.json"
 N_FOLDS, N_BOOTSTRAP = 5, 500

@@ -7,6 +7,7 @@ import numpy as np
 from fits.ranges import learned, least_halves, with_tails
 from gpuplan.calibration.inference.ranges import Line, errors_by_split
 from gpuplan.domain.calibration.constants import AT_LIMIT, SEEN, InferenceCalibration
+from gpuplan.studies.validation.figures import TAIL_METRICS
 from gpuplan.studies.validation.fit_inference import (
     Run,
     Study,
@@ -14,7 +15,6 @@ from gpuplan.studies.validation.fit_inference import (
     held_out_splits,
     known_labels,
 )
-from gpuplan.studies.validation.inference_table import TAIL_METRICS
 
 
 def calibrate_inference(

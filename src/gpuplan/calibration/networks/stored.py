@@ -106,6 +106,11 @@ def denoiser_shape(model: str, n_params: float | None = None) -> DenoiserShape:
     return DenoiserShape(n_layers=max(1, round(hidden / COLUMNS_PER_LAYER)), hidden_size=hidden)
 
 
+def has_vision_kin(model: str) -> bool:
+    """Whether the table of shapes holds a network of this family."""
+    return family_of(model) in {family_of(name) for name, _ in _vision_shapes()}
+
+
 def vision_shape(model: str, image_px: int, n_params: float) -> VisionShape:
     """Work of one image: as published, or that of the nearest kin scaled by area and parameters."""
     shapes = _vision_shapes()

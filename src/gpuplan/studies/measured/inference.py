@@ -195,6 +195,17 @@ def number_in(row: Row, key: str) -> float | None:
     return value
 
 
+def stated_number(row: Row, key: str) -> float:
+    """The cell's number; InputError, which names the condition, where it is empty."""
+    value = number_in(row, key)
+    if value is None:
+        problem = Problem(
+            key, "the row does not state it", f"--map {key}:=VALUE where all share it"
+        )
+        raise InputError(row.get("id", "row"), [problem])
+    return value
+
+
 def _without_thousands(text: str, key: str) -> str:
     """`1,024` tokens are 1024; where a fraction may be meant, a comma is left to be refused."""
     return text.replace(",", "") if key in COUNTED and THOUSANDS.fullmatch(text) else text

@@ -141,7 +141,7 @@ def read_files(paths: Sequence[Path], given: Mapping[str, str]) -> tuple[list[Ro
 
 def _study(rows: Sequence[Row]) -> Study:
     """The rows that have a prediction, ready for fits, and the others with the reason."""
-    table = read_table(rows)
+    table = read_table(rows, is_new=True)
     reasons = {i: reason for i in range(len(table.rows)) if (reason := _obstacle(table, i))}
     usable = table.without(reasons)
     if not usable.rows:

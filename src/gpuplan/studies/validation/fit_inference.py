@@ -26,8 +26,8 @@ from gpuplan.calibration.inference.novelty import (
 from gpuplan.calibration.inference.ranges import Line
 from gpuplan.calibration.tables import priors
 from gpuplan.domain.calibration.constants import FittedConstants
+from gpuplan.studies.validation.figures import TAIL_METRICS
 from gpuplan.studies.validation.inference_table import (
-    TAIL_METRICS,
     Group,
     InferenceTable,
     Observations,

@@ -11,8 +11,9 @@ from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.inference.predict import metric_estimates, predict_inference
 from gpuplan.studies.measured.inference import Row, number_in, serving_setup
 from gpuplan.studies.power.serving import POWER_METRICS, serving_power
+from gpuplan.studies.validation.figures import METRICS
 from gpuplan.studies.validation.fit_inference import fit_study, held_out_splits, study
-from gpuplan.studies.validation.inference_table import METRICS, benchmark_of, read_table
+from gpuplan.studies.validation.inference_table import benchmark_of, read_table
 
 INFERENCE_COLUMNS = frozenset(
     {"accelerator", "model", "regime", "input_tokens", "output_tokens", "engine"}

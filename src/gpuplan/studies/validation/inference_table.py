@@ -28,6 +28,7 @@ from gpuplan.studies.inference.open_loop import open_loop_run
 from gpuplan.studies.inference.predict import is_loop_run, replica_forecast
 from gpuplan.studies.inference.work import setup_work
 from gpuplan.studies.measured.inference import Row, serving_setup
+from gpuplan.studies.validation.figures import METRICS, rejected_figures, without
 from gpuplan.units import MS
 
 Floats = NDArray[np.float64]
@@ -35,18 +36,6 @@ Ints = NDArray[np.int64]
 Values = Mapping[str, Floats]
 Item = TypeVar("Item")
 
-# Measured columns -> field of `Served` and its unit.
-METRICS = {
-    "output_tokens_per_s": ("output_tokens_per_s", 1.0),
-    "ttft_mean_ms": ("ttft_s", MS),
-    "tpot_mean_ms": ("tpot_s", MS),
-    "tpot_p50_ms": ("tpot_s", MS),
-    "e2e_s": ("e2e_s", 1.0),
-    "ttft_p99_ms": ("ttft_s", MS),
-    "tpot_p99_ms": ("tpot_s", MS),
-}
-# Tails are not fitted: they stand in a measured ratio to the mean.
-TAIL_METRICS = ("ttft_p99_ms", "tpot_p99_ms")
 SIMULATED_REGIMES = ("fixed_concurrency", "poisson")
 
 
@@ -58,7 +47,7 @@ class InferenceTable(NamedTuple):
     labels: list[dict[str, str]]
     works: list[StepWork]
     cases: list[ServingCase]
-    refused: list[tuple[str, str]]  # id of a row and why it has no prediction
+    refused: list[tuple[str, str]]  # id of a row, and why it or a figure of it is not used
 
     def without(self, refused: Mapping[int, str]) -> "InferenceTable":
         """The table without some rows, which it keeps with their reasons."""
@@ -98,8 +87,12 @@ class Group(NamedTuple):
     reads: list[tuple[Ints, Ints, str]]  # observations, their place among the rows, metric
 
 
-def read_table(rows: Sequence[Row]) -> InferenceTable:
-    """Rows that name a model and an accelerator of the catalog; the others with the reason."""
+def read_table(rows: Sequence[Row], *, is_new: bool = False) -> InferenceTable:
+    """Rows of models and accelerators of the catalog; the others with the reason.
+
+    Figures of new rows that cannot be right are left out too; those of the package's own table were
+    when it was taken over.
+    """
     table = InferenceTable([], [], [], [], [], [])
     for row in rows:
         try:
@@ -107,7 +100,9 @@ def read_table(rows: Sequence[Row]) -> InferenceTable:
         except PlannerError as error:
             table.refused.append((row.get("id", ""), str(error)))
             continue
-        table.rows.append(row)
+        wrong = rejected_figures(row) if is_new else {}
+        table.refused.extend((row.get("id", ""), why) for why in wrong.values())
+        table.rows.append(without(row, wrong) if wrong else row)
         table.setups.append(setup)
         table.labels.append(inference_labels(setup, benchmark=benchmark_of(row)))
         table.works.append(setup_work(setup))

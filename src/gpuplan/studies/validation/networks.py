@@ -8,6 +8,7 @@ from gpuplan.calibration.networks.fit import basis_of, devices
 from gpuplan.calibration.networks.stored import (
     VisionShape,
     denoiser_shape,
+    has_vision_kin,
     network_constants,
     network_estimate,
     vision_shape,
@@ -22,8 +23,10 @@ from gpuplan.domain.hardware.devices import Accelerator, AcceleratorId
 from gpuplan.domain.hardware.power import Utilization
 from gpuplan.domain.model.other import Device, NetworkKind, NetworkWork
 from gpuplan.domain.provenance import Estimate
+from gpuplan.errors import InputError, Problem
 from gpuplan.performance import other_networks as o
 from gpuplan.performance.power import accelerator_power_w
+from gpuplan.studies.measured.inference import number_in, stated_number
 from gpuplan.units import GFLOP, MS
 
 Row = dict[str, str]
@@ -46,7 +49,7 @@ class Case(NamedTuple):
 def predicted_vision(row: Row) -> PredictedRow:
     """The images a second of one row at inference, beside what was measured."""
     is_cpu = row["precision"] == "fp32"
-    batch = int(row["batch_size"])
+    batch = _images(row)
     shape = _vision_shape(row)
     work = o.vision_work(
         shape.n_macs,
@@ -64,7 +67,7 @@ def predicted_vision(row: Row) -> PredictedRow:
 
 def predicted_vision_training(row: Row) -> PredictedRow:
     """The images a second of one row in training, beside what was measured."""
-    batch = int(row["batch_size"])
+    batch = _images(row)
     shape = _vision_shape(row)
     work = o.vision_work(shape.n_macs, shape.n_activations, shape.n_params, batch=batch)
     stack = f"eager-{row['memory_format']}"
@@ -73,13 +76,26 @@ def predicted_vision_training(row: Row) -> PredictedRow:
     return _row(row, "train_samples_per_s", seconds.rate(batch), row["device"])
 
 
+def _images(row: Row) -> int:
+    """Images of one batch on one device; InputError where the row is of several devices."""
+    n = number_in(row, "n_accelerators") or 1.0
+    if n > 1:
+        problem = Problem("n_accelerators", f"got {n:g}", "give rows of one device")
+        raise InputError(row.get("id", "row"), [problem])
+    return int(stated_number(row, "batch_size"))
+
+
 def _vision_shape(row: Row) -> VisionShape:
     """As the row says; where it does not, as the package's table of shapes does."""
-    n_params = float(row["param_count_m"]) * 1e6
-    n_macs, n_activations = (float(row.get(key) or 0.0) for key in ("gmacs", "macts_m"))
+    n_params = stated_number(row, "param_count_m") * 1e6
+    n_macs, n_activations = (number_in(row, key) or 0.0 for key in ("gmacs", "macts_m"))
     if n_macs > 0 and n_activations > 0:
         return VisionShape(n_macs * GFLOP, n_activations * 1e6, n_params)
-    return vision_shape(row["model"], int(row["img_size"]), n_params)
+    name = row["model"].rsplit("/", maxsplit=1)[-1]
+    if not has_vision_kin(name):
+        problem = Problem("model", f"{name!r} is of no known family", "give gmacs and macts_m")
+        raise InputError(row.get("id", "row"), [problem])
+    return vision_shape(name, int(stated_number(row, "img_size")), n_params)
 
 
 def predicted_encoder(row: Row) -> PredictedRow:
@@ -90,8 +106,8 @@ def predicted_encoder(row: Row) -> PredictedRow:
     work = o.encoder_work(
         n_layers,
         hidden,
-        n_tokens=int(row["seq_len"]),
-        batch=int(row["batch"]),
+        n_tokens=int(stated_number(row, "seq_len")),
+        batch=int(stated_number(row, "batch")),
         bytes_per_value=1.0 if is_int8 else 2.0,
     )
     case = Case("encoder", row["model"], f"tensorrt-{kind}", row["gpu"])
@@ -105,12 +121,14 @@ def predicted_diffusion(row: Row) -> PredictedRow:
     shape = denoiser_shape(row["model_id"], float(params) * 1e9 if params else None)
     tokens = o.latent_tokens(
         shape,
-        int(row["height"]),
-        width_px=int(row["width"] or row["height"]),
-        n_frames=int(row["num_frames"] or 1),
+        int(stated_number(row, "height")),
+        width_px=int(number_in(row, "width") or stated_number(row, "height")),
+        n_frames=int(number_in(row, "num_frames") or 1),
     )
-    n, batch = int(row["num_gpus"]), int(row["batch_size"])
-    work = o.denoiser_work(shape, tokens, n_steps=int(row["inference_steps"]), batch=batch)
+    n, batch = (int(stated_number(row, name)) for name in ("num_gpus", "batch_size"))
+    work = o.denoiser_work(
+        shape, tokens, n_steps=int(stated_number(row, "inference_steps")), batch=batch
+    )
     name = row["model_id"].split("/")[-1]
     seconds = _seconds(Case("denoiser", name, "xdit", row["gpu_model"]), work, n_devices=n)
     found = _row(row, "batch_latency_s", seconds, row["gpu_model"])
@@ -124,7 +142,7 @@ def predicted_diffusion(row: Row) -> PredictedRow:
     return replace(
         found,
         predicted=predicted,
-        measured={name: float(row[name]) for name in names if row.get(name)},
+        measured={name: value for name in names if (value := number_in(row, name))},
     )
 
 
@@ -182,5 +200,6 @@ def _row(row: Row, metric: str, estimate: Estimate, board: str) -> PredictedRow:
         "source": row.get("source_repo", ""),
         "engine": row.get("engine") or row.get("pytorch", "") or row.get("software", ""),
     }
-    measured = {metric: float(row[metric])} if row.get(metric) else {}
+    value = number_in(row, metric)
+    measured = {metric: value} if value else {}
     return PredictedRow(id="", groups=groups, predicted={metric: estimate}, measured=measured)

@@ -5,7 +5,6 @@ the whole; everything else is the same for all kinds.
 """
 
 import csv
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
@@ -31,6 +30,7 @@ from gpuplan.inputs.published import (
     scaling_rows,
 )
 from gpuplan.studies.validation import networks
+from gpuplan.studies.validation.figures import is_unstated, rejected_figures, without
 from gpuplan.studies.validation.inference import (
     GROUPS,
     INFERENCE_COLUMNS,
@@ -47,7 +47,6 @@ from gpuplan.studies.validation.training import (
 )
 
 Row = dict[str, str]
-UNSTATED_DEVICE = re.compile(r"\b(none|null|other|unknown|various|mixed)\b", re.IGNORECASE)
 Rows = Sequence[Row]
 Errors = dict[str, MetricErrors]
 Cross = Mapping[str, Mapping[str, MetricErrors]]  # errors of held-out rows, by split
@@ -62,16 +61,25 @@ class TableKind(NamedTuple):
     # Rows held out of the package's own fits: computed when the fit was stored, not again.
     stored_cross: Callable[[], Cross] | None = None
     rows: Callable[[Rows], Rows] | None = None  # in the columns that `predict` reads
+    # Figures of a row that cannot be right, with the reason.
+    rejected: Callable[[Row], Mapping[str, str]] | None = None
 
 
+SERVING = TableKind(INFERENCE_COLUMNS, predicted_serving, rejected=rejected_figures)
 KINDS = {
-    "llm_inference": TableKind(INFERENCE_COLUMNS, predicted_serving, cross_inference, stored_cross),
+    "llm_inference": SERVING._replace(cross=cross_inference, stored_cross=stored_cross),
     "llm_training": TableKind(
         TRAINING_COLUMNS, predicted_training, cross_training, stored_cross_training
     ),
-    "llama.cpp": TableKind(MATRIX_COLUMNS, predicted_serving, rows=serving_rows),
-    "phases": TableKind(PHASE_COLUMNS, predicted_serving, rows=phase_rows),
-    "first_token": TableKind(FIRST_TOKEN_COLUMNS, predicted_serving, rows=first_token_rows),
+    "llama.cpp": TableKind(
+        MATRIX_COLUMNS, predicted_serving, rows=serving_rows, rejected=rejected_figures
+    ),
+    "phases": TableKind(
+        PHASE_COLUMNS, predicted_serving, rows=phase_rows, rejected=rejected_figures
+    ),
+    "first_token": TableKind(
+        FIRST_TOKEN_COLUMNS, predicted_serving, rows=first_token_rows, rejected=rejected_figures
+    ),
     "scaling": TableKind(SCALING_COLUMNS, predicted_training, rows=scaling_rows),
     "pods": TableKind(POD_COLUMNS, predicted_training, rows=pod_rows),
     "mlperf_inference": TableKind(MLPERF_COLUMNS, predicted_submission),
@@ -89,13 +97,12 @@ def validate_file(
 ) -> ValidationReport:
     """The errors of the predictions for a measured table; `columns` say what others call them."""
     rows = renamed(read_csv_rows(path), columns, where=str(path))
-    named = [row for row in rows if not UNSTATED_DEVICE.search(row.get("accelerator", ""))]
-    report = validate_rows(named, where=str(path), cross=cross)
-    # "Anything else" is no device, and beside the word CPU it would pass for one.
+    named = [row for row in rows if not is_unstated(row)]
+    report = validate_rows(named, where=str(path), cross=cross, is_new=True)
     unstated = [
         (row.get("id") or str(at), f"accelerator: {row['accelerator']!r} names no one device")
         for at, row in enumerate(rows)
-        if UNSTATED_DEVICE.search(row.get("accelerator", ""))
+        if is_unstated(row)
     ]
     return replace(report, n_rows=len(rows), refused=(*report.refused, *unstated))
 
@@ -129,11 +136,14 @@ def validate_package(kind: str = "llm_inference", *, cross: bool = False) -> Val
     return replace(report, cross=stored()) if cross and stored else report
 
 
-def validate_rows(rows: Rows, *, where: str, cross: bool = False) -> ValidationReport:
-    """The errors of the predictions for rows already read."""
+def validate_rows(
+    rows: Rows, *, where: str, cross: bool = False, is_new: bool = False
+) -> ValidationReport:
+    """The errors of the predictions for rows already read; figures of new ones are checked."""
     name = table_kind(rows, where)
     kind = KINDS[name]
-    predicted, refused = predicted_rows(kind.rows(rows) if kind.rows else rows, kind.predict)
+    found = kind.rows(rows) if kind.rows else rows
+    predicted, refused = predicted_rows(found, kind.predict, kind.rejected if is_new else None)
     return ValidationReport(
         kind=name,
         n_rows=len(rows),
@@ -147,17 +157,29 @@ def validate_rows(rows: Rows, *, where: str, cross: bool = False) -> ValidationR
 
 
 def predicted_rows(
-    rows: Rows, predict: Callable[[Row], PredictedRow]
+    rows: Rows,
+    predict: Callable[[Row], PredictedRow],
+    rejected: Callable[[Row], Mapping[str, str]] | None = None,
 ) -> tuple[list[PredictedRow], list[tuple[str, str]]]:
-    """The predictions of all rows that name something known, and the others with the reason."""
+    """The predictions of rows that name something known; other rows and figures with reasons."""
     found, refused = [], []
     for at, row in enumerate(rows):
         name = row.get("id") or row.get("submission_id") or str(at)
         try:
-            found.append(replace(predict(row), id=name))
+            wrong = rejected(_Conditions(row)) if rejected else {}
+            found.append(replace(predict(_Conditions(without(row, wrong))), id=name))
+            refused += [(name, why) for why in wrong.values()]
         except PlannerError as error:
             refused.append((name, str(error)))
     return found, refused
+
+
+class _Conditions(dict[str, str]):
+    """A row that says which column it lacks."""
+
+    def __missing__(self, key: str) -> str:
+        fix = f"--map COLUMN={key}, or --map {key}:=VALUE where all rows share it"
+        raise InputError(self.get("id", "row"), [Problem(key, "there is no such column", fix)])
 
 
 def table_kind(rows: Rows, where: str) -> str:

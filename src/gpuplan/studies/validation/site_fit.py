@@ -28,6 +28,7 @@ from gpuplan.domain.calibration.constants import InferenceCalibration, OwnFigure
 from gpuplan.domain.calibration.validation import PredictedRow
 from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.inference.predict import Ranged, metric_estimates, predict_inference
+from gpuplan.studies.validation.figures import TAIL_METRICS
 from gpuplan.studies.validation.fit_inference import (
     StageFit,
     Stages,
@@ -39,7 +40,6 @@ from gpuplan.studies.validation.fit_inference import (
 )
 from gpuplan.studies.validation.inference import beside
 from gpuplan.studies.validation.inference_table import (
-    TAIL_METRICS,
     Simulated,
     benchmark_of,
     log_predictions,

@@ -192,3 +192,38 @@ def test_a_word_for_anything_else_is_no_processor(name: str, tmp_path: Path) -> 
     [(_, reason)] = report.refused
     assert "names no one device" in reason
     assert (report.n_rows, report.n_covered) == (2, 1)
+
+
+EXAMPLE = {
+    "framework": "PyTorch", "model": "ConvNets/resnet50v1.5", "hardware": "A100 SXM 80GB",
+    "n_gpus": "1", "batch_per_gpu": "256", "value": "2470",
+}  # fmt: skip
+EXAMPLE_MAP = [
+    "value=train_samples_per_s", "hardware=device", "batch_per_gpu=batch_size",
+    "n_gpus=n_accelerators", "torch_compile:=no", "param_count_m:=25.6", "img_size:=224",
+    "memory_format:=channels_last",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("row", "condition"),
+    [
+        (EXAMPLE | {"batch_per_gpu": ""}, "batch_size: the row does not state it"),
+        (EXAMPLE | {"batch_per_gpu": "128 (FP32) / 256 (AMP)"}, "batch_size: got '128 (FP32)"),
+        (EXAMPLE | {"n_gpus": "8"}, "n_accelerators: got 8"),
+        (EXAMPLE | {"model": "Tacotron2"}, "'Tacotron2' is of no known family"),
+    ],
+)
+def test_a_mapped_table_says_of_each_row_what_it_lacks(row: dict[str, str], condition: str) -> None:
+    rows = renamed([EXAMPLE, row], EXAMPLE_MAP, where="t")
+    report = validate_rows(rows, where="t")
+    [(_, reason)] = report.refused
+    assert condition in reason
+    assert (report.kind, report.n_covered) == ("vision_training", 1)
+
+
+def test_a_column_that_no_map_gives_is_named() -> None:
+    kept = [text for text in EXAMPLE_MAP if not text.startswith("memory_format")]
+    report = validate_rows(renamed([EXAMPLE], kept, where="t"), where="t")
+    [(_, reason)] = report.refused
+    assert "memory_format: there is no such column" in reason
