@@ -3,6 +3,7 @@
 A whole-life statement as a sheet: causes by year for people, cents by month for machines.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -23,6 +24,7 @@ from gpuplan.units import MONTHS_PER_YEAR
 WIDTH, HEIGHT = 760.0, 420.0
 LEFT, RIGHT, TOP, BOTTOM = 80.0, 30.0, 70.0, 60.0
 INKS = ("#dc2626", "#2563eb", "#16a34a")
+PRICE_DAY = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")  # in the source of a line
 TITLE = "Rent, own or both over the life of a node"
 
 
@@ -173,7 +175,7 @@ def _curve(points: Sequence[tuple[float, float]], place: int, name: str) -> Elem
 
 
 def statement_head(statement: Statement, *, npv_usd: float | None) -> str:
-    """The total with its range, and what it is worth today."""
+    """The total with its range, what it is worth today, and the days of its prices."""
     total = statement.total_cents / 100
     low, high = statement.low_cents / 100, statement.high_cents / 100
     head = f"{statement.name}: ${total:,.0f} over {statement.n_months} months"
@@ -181,7 +183,9 @@ def statement_head(statement: Statement, *, npv_usd: float | None) -> str:
     if npv_usd is not None:
         rate = statement.discount_frac_per_year
         head += f"; net present value ${npv_usd:,.0f} at {rate:.1%} a year"
-    return head
+    days = sorted(day for line in statement.lines for day in PRICE_DAY.findall(line.source))
+    ages = " to ".join(dict.fromkeys((days[0], days[-1]))) if days else ""
+    return f"{head}; prices as of {ages}" if ages else head
 
 
 def statement_document(statement: Statement, *, npv_usd: float | None = None) -> Document:

@@ -1,6 +1,7 @@
 """Statements and sites: what is shown adds up and is the same as what is handed on."""
 
 import json
+from dataclasses import replace
 
 from fakes.machines import NODE, SITE
 from fakes.money import life
@@ -35,6 +36,16 @@ def test_the_head_has_the_net_present_value_where_there_is_one():
     head = statement_head(account, npv_usd=npv_usd(account))
     assert "net present value $419,989 at 10.0% a year" in head
     assert "net present value" not in statement_head(account, npv_usd=None)
+
+
+def test_the_head_tells_the_days_of_its_prices_oldest_first():
+    account = life()
+    days = ("list, 2026-07-31", "list, 2026-02-01", "user")
+    lines = tuple(replace(line, source=days[i % 3]) for i, line in enumerate(account.lines[:3]))
+    head = statement_head(replace(account, lines=lines), npv_usd=None)
+    assert head.endswith("; prices as of 2026-02-01 to 2026-07-31")
+    own = tuple(replace(line, source="user") for line in lines)
+    assert "prices as of" not in statement_head(replace(account, lines=own), npv_usd=None)
 
 
 def test_every_line_says_where_its_price_comes_from():
