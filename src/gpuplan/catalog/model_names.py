@@ -295,7 +295,7 @@ def other_spellings(name: Name) -> list[Name]:
         found.append(("llama", short[1], *words[1:]))
     if words[:1] == ("open",):
         found.append(words[1:])
-    if len(words) > 1 and re.fullmatch(r"\d{1,3}", words[-1]) and not name.sizes:
+    if len(words) > 1 and re.fullmatch(r"\d{2,3}", words[-1]) and not name.sizes:
         found.append((*words[:-1], f"{words[-1]}b"))
     return [name._replace(words=spelled) for spelled in found if spelled]
 

@@ -50,6 +50,7 @@ def _with_words(name: str) -> tuple[VisionNetwork, ...]:
 def _words(name: str) -> list[str]:
     """A name's words, sizes written out: b of `ViT-B/16` is base, and 16 its patch."""
     text = re.sub(r"segment[\s_-]*anything", "sam", name.lower().strip())
+    text = re.sub(r"\bsam[\s_-]*2(?:\.1)?\b", "sam2", text)  # 2.1 is trained further
     pieces = [p for p in re.split(r"[^a-z0-9]+", re.sub(r"(?<=patch)(?=\d)", " ", text)) if p]
     return [SIZES.get(piece, piece) for piece in pieces if piece not in OWNERS]
 

@@ -203,3 +203,8 @@ def test_a_tag_that_is_a_published_name_is_that_model(tag, meant):
 )
 def test_longer_contexts_underscores_and_instruct_lead_to_the_same_layers(typed, meant):
     assert find_model(typed).stacks == find_model(meant).stacks
+
+
+@pytest.mark.parametrize("text", ["embed 1", "guard 8"])
+def test_a_count_after_a_common_word_is_no_size(text):
+    assert not may_be_model(text)

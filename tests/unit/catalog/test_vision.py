@@ -36,6 +36,14 @@ def test_segment_anything_is_its_image_encoder():
     assert base.flop_per_sample < large.flop_per_sample < huge.flop_per_sample
 
 
+@pytest.mark.parametrize(
+    "typed", ["SAM 2 large", "sam2-hiera-large", "facebook/sam2.1-hiera-large", "SAM2.1 large"]
+)
+def test_segment_anything_2_is_its_image_encoder(typed):
+    [network] = vision_named(typed)
+    assert (network.n_params, network.image_px) == (212_150_000, 1024)
+
+
 def test_larger_images_cost_more():
     sizes = sorted(
         (n.image_px, n.flop_per_sample) for n in vision_networks() if n.name == "resnet50"
