@@ -1,5 +1,6 @@
 """Predict by name: what the user typed -> a setup -> throughput, latency, power, with ranges."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -178,8 +179,10 @@ def _limited(
 def _engine(request: PredictRequest) -> tuple[EngineChoice, list[Assumption]]:
     name = engine_family(request.engine)
     version = USUAL_VERSIONS.get(name, "")
-    if request.engine_version:
-        choice = EngineChoice(name=name, version=request.engine_version)
+    written = re.search(r"\d+(?:\.\d+)+", request.engine)  # "vLLM 0.11"
+    asked = request.engine_version or (written[0] if written else None)
+    if asked:
+        choice = EngineChoice(name=name, version=asked)
         known, given = (version_pair(name, v) for v in (version, choice.version))
         if known is None or given is None or given <= known:
             return choice, []

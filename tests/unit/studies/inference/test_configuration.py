@@ -74,6 +74,14 @@ def test_a_version_newer_than_any_known_is_told(version, is_told):
     assert all("those of 0.32" in note.why for note in told)
 
 
+@pytest.mark.parametrize(("text", "version"), [("vLLM 0.11", "0.11"), ("vllm-0.15.1", "0.15.1")])
+def test_a_version_beside_the_engines_name_is_meant(text, version):
+    found, _ = setup(engine=text)
+    assert (found.engine.name, found.engine.version) == ("vllm", version)
+    both, _ = setup(engine=text, engine_version="0.9")
+    assert both.engine.version == "0.9"
+
+
 def test_lora_adapters_take_slots_and_limits_are_kept():
     use = LoraUse(n_adapters=4, rank=16, request_frac=1.0)
     found, _ = setup(max_sequences=7, load=LoadRequest(adapters=use))
