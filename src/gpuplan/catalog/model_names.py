@@ -290,9 +290,10 @@ def other_spellings(name: Name) -> list[Name]:
         plain = tuple(word for word in plain if not re.fullmatch(r"\d+k", word))
     if plain != words and (name.sizes or name.date or SIZES & {*plain}):
         found.append(plain)
-    short = re.fullmatch(r"l(3(?:\.\d)?)", words[0]) if words and name.sizes else None
-    if short:
-        found.append(("llama", short[1], *words[1:]))
+    short = next((word for word in words if re.fullmatch(r"l(?:2|3(?:\.\d)?)", word)), None)
+    if short and name.sizes:
+        i = words.index(short)
+        found.append((*words[:i], "llama", short[1:], *words[i + 1 :]))
     if words[:1] == ("open",):
         found.append(words[1:])
     if len(words) > 1 and re.fullmatch(r"\d{2,3}", words[-1]) and not name.sizes:

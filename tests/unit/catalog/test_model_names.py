@@ -120,6 +120,7 @@ def test_a_generation_and_a_size_are_no_other_size():
         ("acme/Qwen3-8B-Support-Distill-v2-AWQ", "Qwen/Qwen3-8B", "int4"),
         ("acme/Llama-3.1-Storm-8B", "meta-llama/Meta-Llama-3.1-8B", "bf16"),
         ("acme/L3.3-70B-Tales-v2.3", "meta-llama/Llama-3.3-70B-Instruct", "bf16"),
+        ("acme/Tales-L2-13b", "meta-llama/Llama-2-13b-hf", "bf16"),
         ("acme/Qwen3-30B-A3B-Agent", "Qwen/Qwen3-30B-A3B", "bf16"),
         ("dolphin-mixtral:8x7b", "mistralai/Mixtral-8x7B-v0.1", "bf16"),
         ("lmstudio-community/gpt-oss-20b-MLX-6bit", "openai/gpt-oss-20b", "q6_k"),
