@@ -58,9 +58,8 @@ OF_ONE = (
 )
 KIND_OF = r"(?:(?:new|incoming|customer|user|legal|medical|scientific|web|text|short|long|generated"
 KIND_OF += r"|synthetic|support|product|api|inference|http|peak|llm|the|our|more|call|phone|meeting"
-KIND_OF += (
-    r"|pdf|html|log|news|scanned|insurance|job|openai|chatgpt|gpt|claude|anthropic|gemini)\s+)*"
-)
+KIND_OF += r"|pdf|html|log|news|scanned|insurance|job"
+KIND_OF += r"|earnings|calls?|openai|chatgpt|gpt|claude|anthropic|gemini)\s+)*"
 _SPOKEN = (
     r"(?:(?:audio|call[\s-]?cent(?:er|re)|phone|podcast|meeting|lecture|recorded|video)[\s-]+)*"
 )
@@ -230,6 +229,7 @@ LOADS = (
         _of_user,
     ),
     Rule(rf"{{n}}\s*{REQUESTS}\s*{{per}}\s+each\b", _of_user),
+    Rule(rf"{{n}}\s*{REQUESTS}\s+each(?=\s+per\b|\s*/|\s+every\b){{per}}", _of_user),
     Rule(rf"(?<=[xX×])\s*{{n}}\s*{REQUESTS}\b(?!\s*(?:/|per|an?\b))", _daily_of_user),
     Rule(rf"{{n}}\s*{REQUESTS}\s*(?:/|per|an?)\s*{_PERSON}\s*{{per}}", _of_user),
     Rule(

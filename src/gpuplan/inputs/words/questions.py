@@ -27,7 +27,7 @@ _CHOICE = re.compile(
 )
 _ENOUGH = re.compile(
     r"\b(?:enough|suffic\w+|feasible|possible|adequate|do\s+for|ok(?:ay)?\s+for|fits?)\b"
-    r"|(?:^|[,;:.]\s*|\band\s+)(?:so\s+)?(?:is|are|can|could|will|would|does|do|may|should)\b",
+    r"|(?:^|[,;:.]\s*)(?:so\s+)?(?:is|are|can|could|will|would|does|do|may|should)\b",
     re.IGNORECASE,
 )
 _HARDWARE = {"policy.max_accelerators", "owned"}

@@ -198,7 +198,8 @@ def _price_of_tokens(facts: dict[str, Fact]) -> Fact | None:
 def _with_owned_alone(facts: dict[str, Fact]) -> None:
     """What is owned is what is asked about: nothing is rented or bought beside it."""
     owned = facts.get("owned")
-    if owned is not None and "policy.purchases" not in facts and "money" not in facts:
+    others = {"policy.purchases", "policy.spot_allowed", "money"}
+    if owned is not None and not others & set(facts):
         facts["existing_only"] = owned._replace(field="existing_only", value=True)
 
 

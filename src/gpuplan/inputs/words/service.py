@@ -1,5 +1,6 @@
 """Facts of a description → the shape, load and targets of a service's requests."""
 
+import re
 from math import ceil
 
 from gpuplan.inputs.documents.document import KeyPath
@@ -22,6 +23,7 @@ TOKENS_PER_AUDIO_S = 3.3  # 150 words a minute, 1.3 tokens a word
 VIDEO_FPS = 16  # of generated clips: 81 frames are 5 s, as Wan makes them
 DAY_HOURS = Hours(8, 20)
 TOKEN_PX = 28  # of an image, along one side: patches of 14 px, two by two (Qwen-VL)
+_CONVERSATIONS = re.compile(r"\bchats\b|conversation|session", re.IGNORECASE)
 CPU_PATIENCE = 3.0  # 150 ms a token: some 300 words a minute
 QUIET_FRAC = 0.1  # of the peak, outside the hours that are named
 
@@ -30,6 +32,36 @@ def users_and_rates(draft: Draft) -> None:
     """Users and a rate both: requests of each of them, or those of all."""
     _of_each_user(draft)
     _stated_rate(draft)
+    _of_conversations(draft)
+    _prompts_beside_a_rate(draft)
+    _speed_of_one(draft)
+
+
+def _of_conversations(draft: Draft) -> None:
+    """Conversations of so many turns are as many requests each."""
+    turns, rate = draft.facts.get("request.turns"), draft.facts.get("rate.request")
+    if turns is None or rate is None or not _CONVERSATIONS.search(rate.words):
+        return
+    each = rate.value._replace(per_s=rate.value.per_s * turns.value)
+    draft.facts["rate.request"] = rate._replace(value=each, words=f"{rate.words}, {turns.words}")
+
+
+def _prompts_beside_a_rate(draft: Draft) -> None:
+    """8k prompts beside a rate are prompts of 8k tokens."""
+    prompts, rate = draft.facts.get("amount.request"), draft.facts.get("rate.request")
+    is_length = prompts is not None and rate is not None and prompts.words.endswith("k prompts")
+    if prompts is not None and is_length and "request.input_tokens" not in draft.facts:
+        draft.facts["request.input_tokens"] = draft.facts.pop("amount.request")
+
+
+def _speed_of_one(draft: Draft) -> None:
+    """Tokens per second beside one user are the speed of each response."""
+    names = ("demand.users", "demand.concurrent_requests", "demand.concurrent_users")
+    is_one = any(draft.value(name) == 1 for name in names)
+    tokens = draft.take("rate.token") if is_one else None
+    if tokens is not None:
+        limit = round(1e3 / tokens.value.per_s, 6)
+        draft.facts.setdefault("slo.tpot_p95_ms", tokens._replace(value=limit))
 
 
 def _of_each_user(draft: Draft) -> None:

@@ -1114,3 +1114,30 @@ TERMS += [("at 95% confidence", "policy.min_probability_frac", 0.95)]
 SENTENCES += [
     ("can I do full finetuning of llama 3.1 8b on one H100?", {W + "training.tokens": 1e7}),
 ]
+
+SENTENCES += [
+    (
+        "a bot that gets 40,000 chats a day with 8 turns each; mistral small 24b",
+        {W + "demand.requests_per_day": 320_000, W + "request.turns": 8},
+    ),
+    (
+        "gemma 3 4b for an app with 200k daily users, 6 messages each per day",
+        {W + "demand.requests_per_day": 1_200_000},
+    ),
+    (
+        "TTFT below 500 ms for 8k prompts on Qwen2.5-14B at 6 rps",
+        {W + "request.input_tokens": 8000, W + "demand.requests_per_s": 6},
+    ),
+    (
+        "llama 3.1 8b, 1 user, first token in 100 ms, 125 tokens/s",
+        {W + "slo.tpot_p95_ms": 8, W + "demand.users": 1},
+    ),
+    (
+        "we own 8 L40S and can burst to spot for llama 3.1 8b, peak 60 rps, average 15",
+        {"policy.spot_allowed": True, "owned.0.accelerators_per_node": 8},
+    ),
+    (
+        "summarise 50k earnings calls transcripts of 10k tokens each within 2 days",
+        {W + "batch.docs": 50_000, W + "request.input_tokens": 10_000},
+    ),
+]

@@ -252,6 +252,7 @@ def test_the_end_of_a_month_or_year_is_counted_from_today():
         ("2x 3090, llama 3.3 70b q4, single user, how many tok/s", "speed"),
         ("Qwen3-32B on H100 or H200, 10 users", "choice"),
         ("Qwen3-32B, 10 users, on 4 H100", ""),
+        ("we own 8 L40S and can burst to spot for llama 3.1 8b, 60 rps", ""),
     ],
 )
 def test_what_is_asked_is_known(words, question):
