@@ -1,11 +1,12 @@
 """Drawn command lines for every verb: each is answered or refused, soon, and never by exit code 1.
 
-    python tools/fuzz_commands.py --minutes 10 [--only VERB …] [--seed 0] [--first 0]
+    python tools/fuzz_commands.py --minutes 10 [--only VERB …] [--seed 0] [--first 0] [--lines 3000]
 
 A command line is a verb with arguments that work, and up to four of its options with values that
 people type, mistype or try on purpose. Lines are run in this process, one after the other, with
 limits of CPU time and memory; one that ends with exit code 1, does not end, or prints JSON that is
 not JSON (a NaN among it) is printed with its number. Seed and number draw the same line again.
+The summary is printed at the end of the time, after so many lines, or on Ctrl-C.
 """
 
 import argparse
@@ -232,6 +233,8 @@ def outcome(words: list[str]) -> Outcome:
         code, what = error.exit_code, str(error)
     except (SystemExit, typer.Exit) as error:
         code = int(getattr(error, "code", None) or getattr(error, "exit_code", 0) or 0)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
     except OSError as error:
         code, what = 2, str(error)
     except HungError:
@@ -274,20 +277,25 @@ def search(asked: argparse.Namespace, plan: str) -> int:
     verbs = asked.only or list(WORKING)
     options = {verb: options_of(verb) for verb in verbs}
     end_s, number, failures = time.process_time() + 60 * asked.minutes, asked.first, 0
-    while time.process_time() < end_s:
-        for verb in verbs:
-            draw = random.Random(f"{asked.seed} {verb} {number}")
-            words = drawn(verb, options[verb], draw, plan)
-            found = outcome(words)
-            if is_failure(found):
-                failures += 1
-                line = " ".join(map(repr, words))
-                print(f"{number} {found.exit_code} {found.cpu_s:.1f} s {line}: {found.what}")
-                sys.stdout.flush()
-        number += 1
+    last = asked.first + -(-asked.lines // len(verbs))
+    with contextlib.suppress(KeyboardInterrupt):
+        while time.process_time() < end_s and number < last:
+            for verb in verbs:
+                draw = random.Random(f"{asked.seed} {verb} {number}")
+                failures += _fails(number, drawn(verb, options[verb], draw, plan))
+            number += 1
     n_lines = (number - asked.first) * len(verbs)
     print(f"{n_lines} command lines of {len(verbs)} verbs, {failures} failures")
     return failures
+
+
+def _fails(number: int, words: list[str]) -> bool:
+    """Whether a line ends by our fault; then it is printed."""
+    found = outcome(words)
+    if is_failure(found):
+        line = " ".join(map(repr, words))
+        print(f"{number} {found.exit_code} {found.cpu_s:.1f} s {line}: {found.what}", flush=True)
+    return is_failure(found)
 
 
 def main() -> int:
@@ -296,6 +304,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1.0, help="CPU time")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--lines", type=int, default=10**9, help="command lines at most")
     parser.add_argument("--only", action="append", choices=COMMANDS)
     asked = parser.parse_args()
     signal.signal(signal.SIGVTALRM, _on_time)

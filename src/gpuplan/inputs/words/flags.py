@@ -1,8 +1,11 @@
 """Flags of `plan` that stand for keys of a scenario."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.requests.plan import Description
 from gpuplan.errors import InputError, Problem
 from gpuplan.inputs.documents.document import Document, KeyPath, show_path
 
@@ -63,3 +66,17 @@ def with_flags(document: Document, given: Mapping[str, Any]) -> Document:
     if problems:
         raise InputError(document.name, problems)
     return document
+
+
+def still_assumed(notes: Sequence[Assumption], document: Document) -> tuple[Assumption, ...]:
+    """Assumptions of a description but those whose key an option has set since."""
+    options = tuple(how_to_set(path) for path in document.origins)
+    return tuple(note for note in notes if not note.change.endswith(options))
+
+
+def still_described(found: Description, document: Document) -> Description:
+    """A description without what options have set since."""
+    keys = {show_path(path) for path in document.origins}
+    understood = tuple(each for each in found.understood if each.key not in keys)
+    assumed = still_assumed(found.assumptions, document)
+    return replace(found, tree=document.data, understood=understood, assumptions=assumed)

@@ -17,8 +17,8 @@ from gpuplan.report.plan.headline import slo_name
 
 WIDTH, HEIGHT = 560, 270
 LEFT, RIGHT, TOP, BOTTOM = 64, 118, 30, 46
-LABEL_GAP = 14.0  # between labels of lines that end close together
-LETTER = 6.4  # width of one, about
+LABEL_GAP = 18.0  # between labels of lines that end close together, as large as on a phone
+LETTER = 8.4  # width of one, about, as large as on a phone
 BAR_HEIGHT, BAR_LABEL = 26, 190
 ROW, TRACK = 42, 150  # of bars with their label above; where a gauge begins
 N_COLOURS = 6  # classes c0 … c5 of the style sheet
@@ -97,7 +97,7 @@ def gauges_chart(gauges: Sequence[Gauge], title: str) -> str:
             *([_span(axis, (min(safe, 1.0), 1.0), top, "beyond")] if safe else []),
             _span(axis, (0.0, min(gauge.peak_frac, 1.0)), top, "bar other"),
             _span(axis, (0.0, min(gauge.mean_frac, 1.0)), top, "bar"),
-            _text(_gauge_words(gauge), TRACK, top + 33, "start"),
+            _text(_gauge_words(gauge), TRACK, top + 36, "start"),
         ]
         if safe:
             x = axis.at(min(safe, 1.0))

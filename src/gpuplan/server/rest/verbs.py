@@ -93,6 +93,7 @@ def answer(name: str, body: Mapping[str, Any]) -> Document:
         "remarks": [[title, list(lines)] for title, lines in sheet.remarks if lines],
         "heat": _heat(found),
         "purchases": _purchases(found, form),
+        "reading": _reading(found, body),
     }
 
 
@@ -112,6 +113,13 @@ def _purchases(found: Result | Sheet, form: str) -> list[Document]:
     if not isinstance(found, Answer) or found.plan is None or form != "sheet":
         return []
     return [each._asdict() for each in api.purchases(found)]
+
+
+def _reading(found: Result | Sheet, body: Mapping[str, Any]) -> Document | None:
+    """What the words of a plan were understood as, and what was assumed for the rest."""
+    is_plan = isinstance(found, Answer) and "words" in body
+    described = api.describe(_asked(PlanBody.model_validate(body))) if is_plan else None
+    return None if described is None else api.description_sheet(described).document
 
 
 def _heat(found: Result | Sheet) -> Document | None:

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from gpuplan.pipeline.catalog import KINDS
 from gpuplan.render.targets import TARGETS
 from gpuplan.report.catalog.sheets import HEADINGS
+from gpuplan.report.plan.document import shown
 from gpuplan.server.rest.access import LOCAL, TOKEN_COOKIE
 from gpuplan.server.rest.answers import RefusalError
 from gpuplan.server.rest.door import Door, JobId
@@ -44,13 +45,15 @@ Text = Annotated[str, Query(max_length=200)]
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    found = Environment(
         loader=PackageLoader("gpuplan.server.web"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    found.filters["shown"] = shown
+    return found
 
 
 def page(name: str, values: Mapping[str, object], status: int = 200) -> HTMLResponse:

@@ -19,7 +19,7 @@ from gpuplan.errors import InputError, one
 from gpuplan.inputs.documents.document import Document, document_from_dict
 from gpuplan.inputs.scenario.read import scenario_document, scenario_of, with_changes
 from gpuplan.inputs.traces.read import read_trace
-from gpuplan.inputs.words.flags import with_flags
+from gpuplan.inputs.words.flags import still_assumed, still_described, with_flags
 from gpuplan.inputs.words.read import described_scenario
 from gpuplan.studies.inference.user_calibration import read_user_calibration
 from gpuplan.studies.market.offers import Market, market_of, networks_of, no_price
@@ -149,6 +149,7 @@ def requested_scenario(request: PlanRequest) -> tuple[Scenario, dict[str, Any]]:
     catalog = with_overlays(read_catalog(), request.overlays)
     refuse_unknown(scenario, document, catalog, request.store)
     scenario = with_known_places(scenario)
+    notes = still_assumed(notes, document)
     return replace(scenario, assumptions=(*notes, *scenario.assumptions)), document.data
 
 
@@ -167,7 +168,8 @@ def description_of(request: PlanRequest) -> Description | None:
     """What a description in words was understood as; None where a file or a tree is asked for."""
     if request.tree is not None or is_file_name(request.target):
         return None
-    return described_scenario(request.target, request.given, lexicon(request.store))[1]
+    document, found = described_scenario(request.target, request.given, lexicon(request.store))
+    return still_described(found, with_changes(document, request.changes))
 
 
 def is_file_name(target: str) -> bool:

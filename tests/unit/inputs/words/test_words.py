@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuplan.errors import InputError
-from gpuplan.inputs.scenario.read import scenario_from_dict
+from gpuplan.inputs.scenario.read import scenario_from_dict, with_changes
+from gpuplan.inputs.words.flags import still_described
 from gpuplan.inputs.words.read import described_scenario
 from gpuplan.inputs.words.targets import days_left, days_until
 from gpuplan.inputs.words.tasks import USES
@@ -269,3 +270,13 @@ def test_what_is_asked_is_known(words, question):
 )
 def test_the_most_that_hardware_carries_is_asked_for_in_many_ways(words):
     assert described(words).asks_largest
+
+
+def test_what_a_change_sets_is_neither_understood_nor_assumed_any_more():
+    document, found = described_scenario("Llama-3.3-70B chat for 6000 users", {}, LEXICON)
+    changes = ["users=9", "workloads[0].slo.ttft_p95_ms=500", "workloads[0].model=Qwen/Qwen3-8B"]
+    made = still_described(found, with_changes(document, changes))
+    gone = {note.what for note in found.assumptions} - {note.what for note in made.assumptions}
+    assert gone == {"model", "SLO ttft_p95_ms"}
+    assert {each.key for each in made.understood} == {"use case"}
+    assert made.tree["workloads"][0]["demand"]["users"] == 9

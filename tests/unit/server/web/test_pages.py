@@ -48,9 +48,13 @@ def client(tmp_path_factory):
 
 
 def answered(client, **params):
-    """The answer to the shop's question, waited for."""
-    found = client.get("/answer", params={"scenario": SHOP, **params})
-    assert found.status_code == 200, found.text
+    """The answer to the shop's question (or to words), waited for."""
+    asked = params if "words" in params else {"scenario": SHOP, **params}
+    for _ in range(8):
+        found = client.get("/answer", params=asked)
+        assert found.status_code == 200, found.text
+        if "data-job" not in found.text:
+            break
     return found.text
 
 
@@ -103,6 +107,21 @@ def test_a_generous_power_limit_changes_nothing(client, plan):
     assert headline in answered(client, power_kw="100000")
 
 
+def test_the_page_says_how_words_were_read_and_what_was_assumed(client):
+    words = "Llama-3.1-8B chat for 300 users on L40S"
+    found = answered(client, words=words, **{"workloads[0].slo.ttft_p95_ms": "1500"})
+    read = html.unescape(found.partition('class="reading"')[2].partition("</section>")[0])
+    assert found.index("headline") < found.index('class="reading"') < found.index("<table")
+    assert "“300 users” as demand.users <b>300</b>" in read
+    assert "share of users active at the peak <b>0.2</b>" in read
+    assert "tpot_p95_ms" in read
+    assert "ttft_p95_ms" not in read, "what the page set is no assumption"
+
+
+def test_a_scenario_file_has_no_words_to_be_read(plan):
+    assert 'class="reading"' not in plan
+
+
 def test_a_pinned_answer_is_the_first_lines_alone(client):
     text = answered(client, pin="l4,bf16")
     assert "L4" in re.search(r'class="headline">(.*?)</p>', text)[1]
@@ -114,7 +133,7 @@ def test_the_sheet_of_a_verb_is_there_for_programs(client):
     body = {"scenario": yaml.safe_load(SHOP), "samples": 200}
     found = client.post("/v1/plan", params={"sheet": True, "wait": 120}, json=body)
     assert set(found.json()["result"]) == {
-        *("document", "head", "tables", "remarks", "heat", "purchases")
+        *("document", "head", "tables", "remarks", "heat", "purchases", "reading")
     }
 
 
