@@ -34,10 +34,11 @@ def read_csv_rows(path: Path) -> list[dict[str, str]]:
     """The rows of a user's file by column name, whatever delimiter it uses."""
     source = str(path)
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise _error(source, f"has {size:,} bytes", f"give at most {MAX_BYTES:,}")
-        text = path.read_bytes().decode("utf-8-sig")
+        with path.open("rb") as file:  # devices state no size, and may have no end
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise _error(source, f"has more than {MAX_BYTES:,} bytes", "give less")
+        text = content.decode("utf-8-sig")
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise _error(source, f"cannot be read: {why}", "give a file that exists") from None

@@ -5,11 +5,13 @@ tests/unit/server/test_lying_server.py, disks and streams in tests/unit/cli/test
 and test_streams.py, the writer in tests/unit/test_files.py, caches in test_kernel_cache.py.
 """
 
+import resource
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from hardening.command import SENTENCE, gpuplan
+from hardening.command import PROGRAM, SENTENCE, environment, gpuplan
 
 SIMULATE = "simulate --model Llama-3.1-8B --on H100 --input-tokens 10 --output-tokens 10"
 TRIED = {
@@ -37,6 +39,10 @@ TRIED = {
     "a name that is no text": ["explain", "plan\udc80.yaml"],
     "a folder as a file": ["explain", "/"],
     "a folder as telemetry": ["forecast", "/"],
+    "a device without end as a table": ["validate", "/dev/zero"],
+    "a device without end as a plan": ["explain", "/dev/urandom"],
+    "a day before all prices": ["plan", SENTENCE, "--samples", "0", "--as-of", "0001-01-01"],
+    "the last day of the calendar": ["plan", SENTENCE, "--samples", "0", "--as-of", "9999-12-31"],
 }
 
 
@@ -47,3 +53,38 @@ def test_it_is_not_our_fault(name: str, tmp_path: Path):
     assert b"Traceback" not in done.stderr
     assert b"secret" not in done.stdout + done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+ENVIRONMENTS: dict[str, dict[str, str]] = {
+    "no time zone of that name": {"TZ": "Nonsense/Zone"},
+    "no home": {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null"},
+    "a screen of no width": {"COLUMNS": "0"},
+    "warnings as errors": {"PYTHONWARNINGS": "error"},
+    "no docstrings": {"PYTHONOPTIMIZE": "2"},
+    "no folder for temporary files": {"TMPDIR": "/nowhere"},
+}
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_no_environment_makes_it_our_fault(name: str, tmp_path: Path):
+    done = gpuplan("fit", "Llama-3.1-8B", "--on", "H100", cwd=tmp_path, env=ENVIRONMENTS[name])
+    assert done.returncode == 0, done.stderr
+    assert b"H100" in done.stdout
+
+
+def test_too_little_memory_is_said(tmp_path: Path):
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
+
+    done = gpuplan("plan", SENTENCE, "--samples", "0", cwd=tmp_path, preexec_fn=limit)
+    assert done.returncode == 2, done.stderr
+    assert b"memory" in done.stderr
+
+
+def test_a_folder_that_is_gone_is_no_obstacle(tmp_path: Path):
+    program = " ".join(f"'{part}'" for part in [*PROGRAM, "fit", "Llama-3.1-8B", "--on", "H100"])
+    command = ["sh", "-c", f"mkdir gone && cd gone && rmdir ../gone && {program}"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, check=False, env=environment()
+    )
+    assert done.returncode == 0, done.stderr

@@ -168,8 +168,16 @@ def _run() -> None:
         fix = "check the disk, its room and your permissions"
         _end(f"gpuplan: {where}{error.strerror or error}; {fix}", InputError.exit_code, error)
     except Exception as error:  # noqa: BLE001  (the outermost door)
+        if _is_out_of_memory(error):
+            what = f"gpuplan: not enough memory ({error or 'none is left'})"
+            _end(f"{what}; allow more, or ask for less", InputError.exit_code, error)
         what = f"gpuplan: internal error: {type(error).__name__}: {error}"
         _end(f"{what}\n  please report it; GPUPLAN_DEBUG=1 shows the traceback", 1, error)
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether memory ran out, be it while a library was loaded."""
+    return isinstance(error, MemoryError) or "failed to map segment" in str(error)
 
 
 def _end(what: str, exit_code: int, unforeseen: Exception | None = None) -> None:

@@ -1,6 +1,7 @@
 """Standard streams as a program finds them: closed, in an old encoding, or without colours."""
 
 import codecs
+import contextlib
 import io
 import os
 import sys
@@ -25,6 +26,21 @@ PLAIN_SIGNS = dict(zip("×–—−─━│·•µ█╱“”‘’\u00a0\u202
 HANDLER = "gpuplan-plain"
 
 
+class Remarks(io.TextIOWrapper):
+    """Standard error: what it has no room for, or may not write, costs nobody the result."""
+
+    def write(self, text: str) -> int:
+        """Write what can be written."""
+        with contextlib.suppress(OSError):
+            super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush what can be flushed."""
+        with contextlib.suppress(OSError):
+            super().flush()
+
+
 def prepare_streams() -> None:
     """Make stdout and stderr take every text; what is closed swallows what is written to it."""
     _occupy()
@@ -35,6 +51,9 @@ def prepare_streams() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=HANDLER)
+    if isinstance(sys.__stderr__, io.TextIOWrapper) and sys.stderr is sys.__stderr__:
+        code, buffer = sys.stderr.encoding, sys.stderr.buffer
+        sys.stderr = Remarks(buffer, encoding=code, errors=HANDLER, line_buffering=True)
     warnings.showwarning = _show_warning
 
 

@@ -17,6 +17,7 @@ from gpuplan.inputs.documents.document import Document, KeyPath
 from gpuplan.inputs.documents.problems import MAX_SHOWN
 from gpuplan.inputs.documents.scalars import shorten
 from gpuplan.inputs.documents.yaml_reader import read_yaml, shown_problem
+from gpuplan.units import HOURS_PER_WEEK
 
 KIND = "gpuplan-plan"
 FORMAT_MAJOR = "1"
@@ -71,7 +72,7 @@ def _cleaned(value: Any) -> Any:
 
 
 def _refuse_impossible(document: Document, data: Any) -> None:
-    found = list(_impossible(data, ()))[:MAX_SHOWN]
+    found = [*_impossible(data, ()), *_short_weeks(data)][:MAX_SHOWN]
     fix = "plans are written by `gpuplan plan`; make it anew"
     if found:
         problems = [shown_problem(document.place(path), what, fix) for path, what in found]
@@ -97,6 +98,14 @@ def _impossible(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
         if key in DAYS and isinstance(each, str) and each and not _is_day(each):
             yield (*path, key), f"got {shorten(each)!r}, which is no day; write it as 2026-11-01"
         yield from _impossible(each, (*path, key))
+
+
+def _short_weeks(data: Any) -> Iterator[tuple[KeyPath, str]]:
+    for place, row in enumerate((data.get("calendar") or {}).get("rows") or ()):
+        n_hours = len(row["accelerators"])
+        if n_hours != HOURS_PER_WEEK:
+            what = f"has {n_hours} hours, not the {HOURS_PER_WEEK:.0f} of a week"
+            yield ("calendar", "rows", place, "accelerators"), what
 
 
 def _is_day(text: str) -> bool:

@@ -48,6 +48,16 @@ def test_a_full_disk_under_stdout_is_said():
     assert b"No space left" in done.stderr
 
 
+@pytest.mark.parametrize("lost", ["2> /dev/full", "2< /dev/null"])
+def test_remarks_that_cannot_be_written_cost_nobody_the_result(lost: str):
+    program = " ".join(f"'{part}'" for part in [*PROGRAM, *map(str, PLAN)])
+    done = subprocess.run(
+        ["sh", "-c", f"{program} {lost}"], stdout=subprocess.PIPE, check=False, env=environment()
+    )
+    assert done.returncode == 0
+    assert b"H100" in done.stdout
+
+
 @pytest.mark.parametrize("plain", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_without_colours_there_are_no_escapes(plain: dict[str, str]):
     assert b"\x1b" not in on_a_terminal(plain | {"COLUMNS": "100"})

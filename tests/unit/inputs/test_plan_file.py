@@ -74,6 +74,18 @@ def test_a_value_outside_its_own_range_is_not_believed():
         plan_of(document)
 
 
+def test_a_week_without_all_of_its_hours_is_not_believed():
+    document = read_yaml_text(plan_text(answer()), name="plan.yaml")
+    row = {"workload": "chat", "accelerator": "h100-sxm", "kind": "service"}
+    for n_hours in (168, 101):
+        rows = [{**row, "accelerators": [6] * n_hours}]
+        document.data["calendar"] = {"hours": [], "rows": rows, "remark": ""}
+        if n_hours == 168:
+            plan_of(document)
+    with pytest.raises(InputError, match="101 hours, not the 168"):
+        plan_of(document)
+
+
 def test_what_a_terminal_obeys_is_written_as_text():
     text = plan_text(answer())
     hostile = text.replace("precision: fp8", 'precision: "\\e[31mfp8"', 1)

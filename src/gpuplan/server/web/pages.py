@@ -36,6 +36,7 @@ STATIC = {
 }
 N_LINES = 64  # of a heat-map
 N_COMPARED = 4
+MAX_FIELDS = 50  # of a form
 TITLED = ("columns", "right")  # of a table: lists of headings
 DATED_S = 1e8  # times before this count from a beginning of their own
 FIRST_S = 2.0  # then the page shows itself, and the answer follows
@@ -108,7 +109,10 @@ async def _static(name: Annotated[str, Path(max_length=40)]) -> Response:
 async def _form(request: Request) -> dict[str, str]:
     """Fields of a form, as browsers send it without files."""
     text = (await request.body()).decode("utf-8", errors="replace")
-    return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=50))
+    try:
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS))
+    except ValueError:
+        raise RefusalError(422, "input", f"a form has at most {MAX_FIELDS} fields") from None
 
 
 class _Pages:

@@ -252,6 +252,11 @@ def test_no_other_file_is_served(client, name):
     assert client.get(f"/static/{name}").status_code == 404
 
 
+@pytest.mark.parametrize("path", ["/plans", "/telemetry", "/login"])
+def test_a_form_of_too_many_fields_is_refused(client, path):
+    assert client.post(path, data={f"k{i}": "1" for i in range(51)}).status_code == 422
+
+
 def test_pages_of_other_sites_change_nothing(client):
     found = client.post(
         "/telemetry", data={"text": TELEMETRY}, headers={"Origin": "https://evil.example"}
