@@ -34,7 +34,7 @@ from gpuplan.domain.telemetry.forecast import ForecastRequest
 from gpuplan.domain.telemetry.replan import ReplanRequest
 from gpuplan.domain.traffic.drawn import DrawnLoad
 from gpuplan.domain.training.scaling import ScaleRequest
-from gpuplan.errors import InputError, Problem
+from gpuplan.errors import InputError, one
 from gpuplan.server.rest.bodies import (
     Body,
     CalibrateBody,
@@ -100,12 +100,8 @@ def answer(name: str, body: Mapping[str, Any]) -> Document:
 def pick_table(table: Table) -> Document:
     """A table as plain values."""
     rows = [list(row) for row in table.rows]
-    return {
-        "title": table.title,
-        "columns": list(table.columns),
-        "right": list(table.right),
-        "rows": rows,
-    }
+    columns, right = list(table.columns), list(table.right)
+    return {"title": table.title, "columns": columns, "right": right, "rows": rows}
 
 
 def _purchases(found: Result | Sheet, form: str) -> list[Document]:
@@ -118,8 +114,8 @@ def _purchases(found: Result | Sheet, form: str) -> list[Document]:
 def _reading(found: Result | Sheet, body: Mapping[str, Any]) -> Document | None:
     """What the words of a plan were understood as, and what was assumed for the rest."""
     is_plan = isinstance(found, Answer) and "words" in body
-    described = api.describe(_asked(PlanBody.model_validate(body))) if is_plan else None
-    return None if described is None else api.description_sheet(described).document
+    described = is_plan and api.describe(_asked(PlanBody.model_validate(body)))
+    return api.description_sheet(described).document if described else None
 
 
 def _heat(found: Result | Sheet) -> Document | None:
@@ -140,8 +136,7 @@ def found_by(name: str, body: Mapping[str, Any]) -> Result | Sheet | Document:
 
 def _asked(body: PlanBody) -> PlanRequest:
     if (body.scenario is None) == (body.words is None):
-        problem = Problem("body", "needs one of scenario and words", "send either")
-        raise InputError("request", [problem])
+        raise one(InputError, "request", "body", "needs one of scenario and words", "send either")
     tree = body.scenario
     return PlanRequest(
         target=str(body.words if tree is None else tree.get("name", "the scenario")),
