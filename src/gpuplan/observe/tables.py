@@ -18,6 +18,7 @@ from gpuplan.observe.clock import seconds
 from gpuplan.observe.collect import Collector
 from gpuplan.observe.formats import TableFormat, format_of, is_ratio, plain, unit_scale
 from gpuplan.observe.names import PROMETHEUS, Word
+from gpuplan.units import DAY, HOUR, HOURS_PER_MONTH, WEEK
 
 MAX_ROWS = 5_000_000  # that become series in memory; larger files are summed up, not held
 
@@ -25,6 +26,8 @@ MAX_ROWS = 5_000_000  # that become series in memory; larger files are summed up
 _NUMBER = re.compile(r"^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _NOTHING = {"", "n/a", "[n/a]", "nan", "null", "none", "[not supported]", "[unknown error]"}
 _OLD_NAMES = {name.lower(): name for name in PROMETHEUS}
+COUNTED_S = {"day": DAY, "week": WEEK, "month": HOURS_PER_MONTH * HOUR}
+MOST_COUNTED = 10_000  # days or weeks; larger numbers are seconds of a clock
 Row = Mapping[str, object]
 
 
@@ -51,7 +54,7 @@ class _Reader:
 
     def take(self, number: int, row: Row) -> bool:
         where = f"line {number}"
-        at_s = 0.0 if self.time is None else seconds(_text(row.get(self.time)), self.collector)
+        at_s = 0.0 if self.time is None else self._at_s(_text(row.get(self.time)))
         if at_s is None or _is_torn(row, self.columns):
             self.collector.quirk("a torn or empty row", where, "excluded")
             return False
@@ -66,6 +69,13 @@ class _Reader:
         if self.phase:
             self._take_phase(subject, at_s, _text(row.get(self.phase)))
         return True
+
+    def _at_s(self, text: str) -> float | None:
+        """Seconds of a cell; weeks, days and months may be counted from the first: 1, 2, 3."""
+        at_s, step_s = seconds(text, self.collector), COUNTED_S.get(plain(self.time or ""))
+        if at_s is None or step_s is None or abs(at_s) >= MOST_COUNTED or not text.isdigit():
+            return at_s
+        return at_s * step_s
 
     def _about(self, row: Row) -> Subject:
         found = {what: _text(row.get(column)) for what, column in self.subjects.items()}

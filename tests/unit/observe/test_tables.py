@@ -3,6 +3,7 @@
 import json
 import math
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -189,3 +190,13 @@ def test_parquet_of_something_else_is_refused(tmp_path):
         read_telemetry(tmp_path / "t.parquet")
     with pytest.raises(InputError, match="no such file"):
         read_telemetry(tmp_path / "missing.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "step_s"), [("day", 86_400), ("week", 604_800), ("month", 2_628_000)]
+)
+def test_days_weeks_and_months_may_be_counted(name, step_s):
+    rows = "\n".join(f"{i},{40 + i}" for i in range(1, 9))
+    found = read_text(f"{name},gpus\n{rows}\n", source="counted.csv")
+    [series] = [one for one in found.series if one.metric == "allocated_count"]
+    assert np.diff(series.at_s).tolist() == [step_s] * 7

@@ -18,9 +18,9 @@ USUAL_BYTES_PER_S = (
 NEWER_BYTES_PER_S = 50.0 * GB
 SITES = {"jean zay": 6.25 * GB}  # four 100 Gbit/s NICs for eight accelerators
 SLOWEST_COMPUTE_GBIT = 40  # slower ones are for management
-# As people write it: 400 Gb/s per GPU, 3200 Gbit/s EFA per node, 50 GB/s per GPU.
+# As people write it: 400 Gb/s per GPU, 3200 Gbit/s EFA per node, 2x 25 GbE per node.
 STATED_RATE = re.compile(
-    r"([\d,]+(?:\.\d+)?)\s*(G[Bb]/s|Gbit/s|Gbps|GbE)\b[\w \-]*?"
+    r"(?:(\d+)\s*[x×*]\s*)?([\d,]+(?:\.\d+)?)\s*(G[Bb]/s|Gbit/s|Gbps|GbE)\b[\w \-]*?"
     r"\bper (gpu|accelerator|device|node|server)\b",
     re.IGNORECASE,
 )
@@ -56,8 +56,8 @@ def nic_bytes_per_s(stated: str, accelerator: Accelerator, *, n_node: int) -> tu
 
 def _spoken_bytes_per_s(found: re.Match[str], n_node: int) -> float:
     """Of one accelerator; a capital B counts bytes, everything else bits."""
-    number, unit, whose = found.groups()
-    rate = float(number.replace(",", "")) * (GB if unit == "GB/s" else GBIT)
+    links, number, unit, whose = found.groups()
+    rate = int(links or 1) * float(number.replace(",", "")) * (GB if unit == "GB/s" else GBIT)
     return rate / n_node if whose.lower() in ("node", "server") else rate
 
 

@@ -185,6 +185,8 @@ def _knee(curve: ScaleCurve) -> str:
 
 def _gain_table(curve: ScaleCurve) -> Table:
     serial = "" if curve.serial_frac is None else f"; {percent(curve.serial_frac)} of it is serial"
+    if curve.points[-1].speedup_ratio < 1:
+        serial = "; slower than the smallest number, so that no serial share explains it"
     columns = {
         "10 % more of": lambda g: g.resource,
         ">step shorter by": lambda g: f"{g.step_gain_frac:.1%}",

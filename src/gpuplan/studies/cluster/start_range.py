@@ -17,7 +17,7 @@ NEVER_S = 365 * DAY  # of a job that starts in no simulated future
 LEAST_RECORD = 30  # estimates before the shares outside of a range are adapted
 ADAPT_FRAC = 0.05  # of a share, by which a miss or a hit moves it [Gibbs2021]
 ROUNDING = 1e-9
-ALONE_WAITS = 1.0  # waits apart from each other, two jobs miss by themselves; Assumption
+ALONE_WAITS = 2.0  # waits apart from each other, two jobs miss by themselves; Assumption
 Z90 = 1.2816  # 90th percentile of a normal distribution
 
 

@@ -108,6 +108,8 @@ def test_unmeasured_accelerators_get_the_middle():
         ("3,200 Gbps EFA per node", 400),
         ("100 Gbit/s TCP per server", 12.5),
         ("50 GB/s per GPU", 400),
+        ("2x 25 GbE RoCE per node", 6.25),
+        ("8 × 400 Gb/s InfiniBand per node", 400),
     ],
 )
 def test_networks_as_people_write_them(text, gbit_per_accelerator):

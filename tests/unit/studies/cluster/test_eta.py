@@ -115,9 +115,9 @@ def all_started(scores):
 
 
 def test_jobs_that_wait_together_are_few_misses():
-    """Twelve days hold three waits of four days; t of a table for what that widens."""
-    arrive = np.linspace(0.0, 8 * DAY, 80)
-    together = Record(np.zeros(80), arrive, arrive + 4 * DAY)
+    """Twelve days hold three stretches of two waits; t of a table for what that widens."""
+    arrive = np.linspace(0.0, 10 * DAY, 80)
+    together = Record(np.zeros(80), arrive, arrive + 2 * DAY)
     assert n_alone(together, 12 * DAY) == pytest.approx(3.0)
     assert n_alone(Record(np.zeros(80), arrive, arrive + 60.0), 10 * DAY) == 80
     for n, t in ((3, 1.886), (5, 1.533), (10, 1.383), (30, 1.311)):
