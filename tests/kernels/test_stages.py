@@ -87,7 +87,9 @@ def drawn_fleet(draw: np.random.Generator, requests: Requests) -> Fleet:
     limits = limits_of(draw, requests, **changes)
     # Prompts that are admitted by their first chunk alone may preempt one another for ever.
     rules = StageRules(
-        fills_queue=bool(draw.integers(0, 2)), waits_for_late=bool(draw.integers(0, 2))
+        fills_queue=bool(draw.integers(0, 2)),
+        waits_for_late=bool(draw.integers(0, 2)),
+        keeps_turns=bool(draw.integers(0, 2)),
     )
     admission = replace(
         limits.admission, n_stages=int(draw.integers(2, 9)), stages=rules, reserves_prompt=True

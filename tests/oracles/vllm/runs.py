@@ -41,7 +41,11 @@ def admission(version: str, case: Case) -> Admission:
             caps_windows=rules.caps_windows,
             frees_windows_late=rules.frees_windows_late,
         ),
-        stages=StageRules(fills_queue=rules.fills_queue, waits_for_late=rules.waits_for_late),
+        stages=StageRules(
+            fills_queue=rules.fills_queue,
+            waits_for_late=rules.waits_for_late,
+            keeps_turns=rules.keeps_turns,
+        ),
         pads_decodes=rules.pads_decodes,
         chunks_prompts=limits.get("chunks", True),
     )

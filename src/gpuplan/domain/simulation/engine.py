@@ -31,6 +31,7 @@ class StageRules:
     fills_queue: bool = True  # with empty batches too, before one is waited for
     # Who is preempted is not admitted before all that is on the way for it has come.
     waits_for_late: bool = True
+    keeps_turns: bool = True  # a victim that was passed over costs nobody a turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

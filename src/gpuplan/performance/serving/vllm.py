@@ -20,6 +20,7 @@ class VllmVersion(NamedTuple):
     has_watermark: bool = False  # a share of blocks can be left free by admissions; 0 by default
     pads_decodes: bool = False  # one token of a prompt is read as a decode with its drafts is
     waits_for_late: bool = False  # of stages: preempted, with tokens on the way: not admitted yet
+    keeps_turns: bool = False  # of stages: a victim that was passed over costs nobody a turn
     caps_windows: bool = False  # a prompt needs no more of a sliding window than it spans
     frees_windows_late: bool = False  # what a window has passed is free when its step has ended
     lone_prompt_is_whole: bool = False  # the limit on long prefills spares a request that is alone
@@ -37,6 +38,7 @@ SINCE = (
     ((0, 25), "pads_decodes"),
     ((0, 26), "frees_windows_late"),
     ((0, 27), "waits_for_late"),
+    ((0, 28), "keeps_turns"),
     ((0, 31), "lone_prompt_is_whole"),
 )
 NEWEST = VllmVersion(**{name: True for _, name in SINCE})

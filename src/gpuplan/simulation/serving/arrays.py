@@ -162,6 +162,7 @@ def _limits(limits: EngineLimits, window: int) -> Ints:
     values[st.LONE_IS_WHOLE] = limits.admission.lone_prompt_is_whole
     values[st.FILLS_QUEUE] = limits.admission.stages.fills_queue
     values[st.WAITS_FOR_LATE] = limits.admission.stages.waits_for_late
+    values[st.KEEPS_TURNS] = limits.admission.stages.keeps_turns
     values[st.PADS] = limits.admission.pads_decodes
     values[st.IS_CHUNKING] = limits.admission.chunks_prompts
     values[st.WATERMARK] = limits.admission.blocks.watermark_blocks

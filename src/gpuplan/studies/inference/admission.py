@@ -42,7 +42,11 @@ def admission_of(setup: ServingSetup, asked: EngineRequest, n_blocks: int = 0) -
         lone_prompt_is_whole=rules.lone_prompt_is_whole,
         chunks_prompts=typed.chunks_prompts,
         n_stages=setup.n_stages,
-        stages=StageRules(fills_queue=rules.fills_queue, waits_for_late=rules.waits_for_late),
+        stages=StageRules(
+            fills_queue=rules.fills_queue,
+            waits_for_late=rules.waits_for_late,
+            keeps_turns=rules.keeps_turns,
+        ),
         pads_decodes=rules.pads_decodes,
         max_adapters=_most_adapters(setup),
         blocks=BlockRules(

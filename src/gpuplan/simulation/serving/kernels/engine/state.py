@@ -95,9 +95,10 @@ IS_JUMPING, LAST_INSTANT, CHECKED, GAIN_FRAC, IS_CACHING, IS_PRIORITY, IS_AHEAD 
 # IS_CHUNKING: prompts may be cut. FILLS_QUEUE: batches of stages are drawn up until it is full.
 # MAX_ADAPTERS: of one step; 0 where there is no limit. PADS: one token of a prompt is read as a
 # decode with its drafts. WAITS_FOR_LATE: who is preempted, until what is on the way has come.
+# KEEPS_TURNS: a victim that was passed over costs nobody a turn.
 ENDS_BY_EOS, LONE_IS_WHOLE, WATERMARK, BARE_FIRST, IS_CHUNKING, FILLS_QUEUE = range(14, 20)
-MAX_ADAPTERS, PADS, WAITS_FOR_LATE = range(20, 23)
-N_LIMITS = 23
+MAX_ADAPTERS, PADS, WAITS_FOR_LATE, KEEPS_TURNS = range(20, 24)
+N_LIMITS = 24
 # Of the ring of finishes, so many steps share a word of bits.
 WORD_BITS, WORD_MASK = 5, 31
 # What a bin of time sums up.

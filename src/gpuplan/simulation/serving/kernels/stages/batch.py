@@ -2,8 +2,9 @@
 
 Who has a token on the way is passed over; a prompt goes on with its next chunk. Who is preempted
 meanwhile gets that token still, and since 0.27 is not admitted again before all its batches have
-come back. Before that, the tokens of all of them count, though some are of the same place
-[vLLM-V1-scheduler].
+come back. Before that, the tokens of all of them count, though some are of the same place. Before
+0.28, a victim that stood before the request in need and was passed over costs the one after
+that request its turn in this batch: vLLM's place in its list moves on by one [vLLM-V1-scheduler].
 """
 
 from gpuplan.simulation.serving.kernels.engine import state as st
@@ -109,22 +110,44 @@ def _preempt(e: AnyEngine, v: int) -> int:
 
 
 @part
+def _is_passed_over(e: AnyEngine, worst: int, v: int) -> bool:
+    """The slot runs before the other, and has no tokens in this batch."""
+    if e.slot[worst, st.STAMP] == e.scalar[st.TICK]:
+        return False
+    while v >= 0 and v != worst:
+        v = e.slot[v, st.BEFORE]
+    return bool(v >= 0)
+
+
+@part
+def _following(e: AnyEngine, v: int, n_skipped: int) -> int:
+    """The slot whose turn is next, so many left out, or NONE."""
+    v = e.slot[v, st.AFTER]
+    while n_skipped > 0 and v >= 0:
+        v = e.slot[v, st.AFTER]
+        n_skipped -= 1
+    return int(v)
+
+
+@part
 def _go_on(e: AnyEngine) -> int:
     """What runs and waits for nothing gets tokens and blocks in order; the budget left."""
     s, slot, budget, v = e.scalar, e.slot, e.limit[st.MAX_TOKENS], e.scalar[st.HEAD]
     while v >= 0 and budget > 0:
-        done = slot[v, st.DONE]
+        done, n_skipped = slot[v, st.DONE], 0
         n_new = share(e, n_total(e.request, slot[v, st.ID]) - done, budget)
         if n_new > 0:
             more = n_blocks(e.limit, done + n_new) - n_blocks(e.limit, done)
             while more > s[st.FREE]:
                 worst = victim(e)
+                is_skipping = not e.limit[st.KEEPS_TURNS] and worst != v
+                n_skipped += is_skipping and _is_passed_over(e, worst, v)
                 budget += _preempt(e, worst)
                 if worst == v:
                     return int(budget)
             _schedule(e, v, n_new, more)
             budget -= n_new
-        v = slot[v, st.AFTER]
+        v = _following(e, v, n_skipped)
     return int(budget)
 
 
