@@ -89,7 +89,7 @@ def drawn_fleet(draw: np.random.Generator, requests: Requests) -> Fleet:
     rules = StageRules(
         fills_queue=bool(draw.integers(0, 2)),
         waits_for_late=bool(draw.integers(0, 2)),
-        keeps_turns=bool(draw.integers(0, 2)),
+        keeps_turns=len(requests) % 2 == 0,
     )
     admission = replace(
         limits.admission, n_stages=int(draw.integers(2, 9)), stages=rules, reserves_prompt=True

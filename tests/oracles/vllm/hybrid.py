@@ -29,18 +29,26 @@ def _groups(g: Draws) -> list[list[Any]]:
     return [["full", 0], *found] if is_full_first else [*found, ["full", 0]]
 
 
+def _states(g: Draws) -> list[list[Any]]:
+    """Groups of recurrent layers, each with one state a request, beside full attention."""
+    found: list[list[Any]] = [["state", 0]] * int(g.choice([1, 3, 7]))
+    return [["full", 0], *found] if g.random() < 0.3 else [*found, ["full", 0]]
+
+
 def _most(one: list[Any], limits: dict[str, Any], n_tokens: int) -> int:
     """Blocks of the group that vLLM asks for before it admits a prompt of so many tokens."""
     kind, size = one
     whole = -(-n_tokens // limits["block_tokens"])
     if kind == "full":
         return whole
+    if kind == "state":
+        return 1
     span = size + 2 * limits["max_batch_tokens"]
     return min(whole, -(-span // limits["block_tokens"]) + 1)
 
 
-def hybrid(seed: int) -> Case:
-    """The stream of this number."""
+def hybrid(seed: int, *, has_states: bool = False) -> Case:
+    """The stream of this number; with states, some groups are of recurrent layers."""
     number, g = 1000 * seed, np.random.default_rng([17, seed])
     case = mixed(number)
     while case["limits"].get("pp") or case["limits"].get("n_drafts"):
@@ -49,7 +57,9 @@ def hybrid(seed: int) -> Case:
     limits, rows = case["limits"], case["requests"]
     if limits["block_tokens"] > 64:
         limits["block_tokens"] = 16
-    groups = _groups(g)
+    groups = _states(g) if has_states else _groups(g)
+    if has_states:
+        limits["caches_prefixes"] = False  # vLLM's default for them
     longest = max(one["n_in"] + one["n_out"] for one in rows)
     needed = sum(_most(one, limits, longest) for one in groups)
     limits |= {"groups": groups, "n_blocks": int(needed * g.choice(TIMES)) + 1}

@@ -18,6 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 MOST_STEPS, ENDLESS = 100_000, "endless"
+WHOLE = 2**19  # tokens of a block that holds a state: more than any request has
 
 
 def main(harness: str) -> None:
@@ -108,6 +109,10 @@ def _grouped(oracle: Any, limits: dict[str, Any]) -> Any:
             return interface.SlidingWindowSpec(**shape, sliding_window=n_tokens)
         if kind == "chunk":
             return interface.ChunkedLocalAttentionSpec(**shape, attention_chunk_size=n_tokens)
+        if kind == "state":
+            # One block for the whole of a request, however long, as without prefix caching.
+            one = {"shapes": ((1,),), "dtypes": (oracle.torch.float32,)}
+            return interface.MambaSpec(block_size=WHOLE, **one)
         return interface.FullAttentionSpec(**shape)
 
     def made(num_blocks: int, **_: Any) -> Any:
@@ -118,6 +123,15 @@ def _grouped(oracle: Any, limits: dict[str, Any]) -> Any:
         return kind(num_blocks=num_blocks, kv_cache_tensors=[], kv_cache_groups=groups)
 
     kind = oracle.KVCacheConfig
+    return made
+
+
+def _spaced(kind: Any) -> Any:
+    """The scheduler, told of the least common multiple of its groups' blocks, as by the engine."""
+
+    def made(**named: Any) -> Any:
+        return kind(**named | {"block_size": WHOLE})
+
     return made
 
 
@@ -151,6 +165,10 @@ def _run(oracle: Any, drafts: Any, case: dict[str, Any]) -> dict[str, Any]:
         changes["Engine"] = drafts.drafting(oracle, case)
     if limits.get("groups"):
         changes["KVCacheConfig"] = _grouped(oracle, limits)
+    if ["state", 0] in limits.get("groups", ()):
+        changes |= {
+            name: _spaced(getattr(oracle, name)) for name in ("Scheduler", "AsyncScheduler")
+        }
     if limits.get("max_adapters"):
         changes["Engine"] = _limited(oracle.Engine, limits["max_adapters"])
     with patch.multiple(oracle, **changes):

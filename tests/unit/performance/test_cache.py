@@ -1,5 +1,7 @@
 """Cache bytes of one sequence, in whole blocks."""
 
+from dataclasses import replace
+
 import pytest
 
 from fakes import models
@@ -46,6 +48,12 @@ def test_window_caps_the_cache_with_one_block_to_spare():
     local = Cache(n_heads=1, elements_per_head=16, window_tokens=64)
     assert held_entries(local, 48, ENGINE) == 48
     assert held_entries(local, 4096, ENGINE) == 64 + 16
+
+
+def test_vllm_keeps_chunks_of_local_attention_whole():
+    chunked = Cache(n_heads=1, elements_per_head=16, window_tokens=64, is_chunked=True)
+    assert held_entries(chunked, 4096, replace(ENGINE, name="vllm")) == 4096
+    assert held_entries(chunked, 4096, replace(ENGINE, name="sglang")) == 64 + 16
 
 
 def test_mixed_layers_add_up():

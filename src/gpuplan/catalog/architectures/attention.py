@@ -71,8 +71,8 @@ def attention_part(shape: Shape, kind: str, *, layer: int) -> Part:
             n_other_params=mixer.n_other_params + 2 * sparse.dim,
             selected_tokens=sparse.selected_tokens,
         )
-        return Part(mixer=mixer, caches=(*_caches(heads, window), sparse.cache))
-    return Part(mixer=mixer, caches=_caches(heads, window))
+        return Part(mixer=mixer, caches=(*_caches(heads, window, kind), sparse.cache))
+    return Part(mixer=mixer, caches=_caches(heads, window, kind))
 
 
 def cross_part(shape: Shape) -> Part:
@@ -125,13 +125,14 @@ def _is_listed_sparse(shape: Shape, layer: int) -> bool:
     return layer < len(words) and words[layer] == "minimax_m3_sparse"
 
 
-def _caches(heads: Heads, window: int | None) -> tuple[Cache, ...]:
+def _caches(heads: Heads, window: int | None, kind: str) -> tuple[Cache, ...]:
     if not heads.has_own_kv:
         return ()
     kept = Cache(
         n_heads=heads.n_kv_heads,
         elements_per_head=heads.qk_dim + heads.v_dim,
         window_tokens=window,
+        is_chunked=kind == "chunked" and window is not None,
     )
     return (kept,)
 

@@ -169,7 +169,8 @@ class SimulateOptions(NamedTuple):
     kv_groups: Text = option(
         ENGINE,
         "Layer groups that share the KV blocks (vLLM's hybrid KV cache): window:128,full for "
-        "gpt-oss, window:1024x5,full for Gemma 3; also chunk:8192 and state.",
+        "gpt-oss, window:1024x5,full for Gemma 3; also chunk:8192, state, and none for layers that "
+        "are all alike. By default those of the model's own layers.",
     )
     step_time: Text = option(
         ENGINE, "Step times of your own: step_s=0.008,token_s=2e-5,context_s=4e-8,pair_s=1e-9."

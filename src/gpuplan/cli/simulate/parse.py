@@ -68,12 +68,14 @@ def phases(text: str | None) -> "tuple[Phase, ...]":
         raise _wrong("--phases", text, "write rate x seconds, e.g. 2x300,20x30") from None
 
 
-def kv_groups(text: str | None) -> "tuple[KvGroup, ...]":
-    """window:128,full or window:1024x5,full: kinds, tokens, and how many."""
+def kv_groups(text: str | None) -> "tuple[KvGroup, ...] | None":
+    """window:128,full or window:1024x5,full: kinds, tokens, and how many; none: all alike."""
     from gpuplan.domain.simulation.engine import KvGroup
 
     found: list[KvGroup] = []
-    for part in text.split(",") if text else ():
+    if text is None:
+        return None
+    for part in text.split(",") if text != "none" else ():
         read = re.fullmatch(
             r"\s*(full|state|(window|chunk):0*([1-9]\d{0,8}))(x(\d{1,3}))?\s*", part
         )

@@ -18,6 +18,7 @@ class Cache:
     elements_per_head: int  # key and value together, per entry
     tokens_per_entry: int = 1  # compressed attention keeps one entry for several tokens
     window_tokens: int | None = None  # None: the whole context
+    is_chunked: bool = False  # the window is a chunk of local attention, which does not slide
     fixed_element_bytes: float | None = None  # None: follows the cache precision
     role: Literal["kv", "indexer", "cross"] = "kv"
     n_index_heads: int = 0  # of an indexer: heads that score every entry, on every rank

@@ -43,12 +43,25 @@ class KvGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HybridPool:
+    """Blocks that groups of layers share, of an engine whose model has layers of several kinds.
+
+    The engine's own count of blocks is of equal layers, and holds as many requests of mean length.
+    """
+
+    groups: tuple[KvGroup, ...]
+    n_blocks: int
+    n_layers: int  # of each group, with padding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BlockRules:
     """Who gets which blocks of the KV cache."""
 
     watermark_blocks: int = 0  # left free by an admission while others run
     reuses_bare_first: bool = True  # free blocks without text before the oldest with text
     groups: tuple[KvGroup, ...] = ()  # of layers, in the engine's order; none: all alike
+    hybrid: HybridPool | None = None  # groups that the model has by itself; None: not simulated
     # A prompt is said to need no more of a window than it spans with the tokens on the way.
     caps_windows: bool = True
     # Blocks leave a window when the iteration that passed them has ended, not when it is drawn up.

@@ -49,7 +49,8 @@ class AdmissionRequest:
     ignores_eos: bool | None = None  # responses end at the requested length, not by EOS
     chunks_prompts: bool = True  # else a prompt waits until it fits an iteration whole
     block_tokens: int | None = None  # of a block of the KV cache
-    groups: tuple[KvGroup, ...] = ()  # of layers that share the blocks; none: all alike
+    # Layers that share the blocks; none: all alike. None: as the model's own layers are.
+    groups: tuple[KvGroup, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,7 +58,9 @@ def held_entries(cache: Cache, context_tokens: int, engine: EngineSettings) -> i
     if cache.role == "cross":
         return cache.window_tokens or context_tokens
     held_tokens, n_extra_blocks = context_tokens, 0
-    if cache.window_tokens is not None and cache.window_tokens < context_tokens:
+    # vLLM keeps chunks of local attention whole by default since 0.10.1 [vLLM-V1-scheduler].
+    is_whole = cache.is_chunked and engine.name == "vllm"
+    if cache.window_tokens is not None and cache.window_tokens < context_tokens and not is_whole:
         # A window need not start where a block does, so it can touch one block more.
         held_tokens, n_extra_blocks = cache.window_tokens, 1
     n_entries = math.ceil(held_tokens / cache.tokens_per_entry)

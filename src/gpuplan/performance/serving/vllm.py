@@ -12,6 +12,10 @@ from typing import NamedTuple
 class VllmVersion(NamedTuple):
     """What a version does by default."""
 
+    # Layers in groups, sliding windows beside full attention, share one pool (hybrid KV cache).
+    has_groups: bool = False
+    pads_groups: bool = False  # kinds of layers nearly as many as each other make one group each
+    pads_more: bool = False  # the same where one is up to half as many again, not a quarter
     caches_prefixes: bool = False  # equal leading blocks are kept and found again
     is_ahead: bool = False  # a step is drawn up while one runs (async scheduling)
     reserves_prompt: bool = False  # admitted only where the whole prompt has room
@@ -26,10 +30,14 @@ class VllmVersion(NamedTuple):
     lone_prompt_is_whole: bool = False  # the limit on long prefills spares a request that is alone
 
 
-# What each version brought; read in the source of every minor version from 0.15 to 0.32.
+# What each version brought; read in the source of every minor version from 0.15 to 0.32, and of
+# groups in that of 0.8.5, 0.9.0 to 0.12.0, 0.17.0 and 0.18.0.
 SINCE = (
     ((0, 8), "caches_prefixes"),
+    ((0, 9, 1), "has_groups"),
+    ((0, 12), "pads_groups"),
     ((0, 14), "is_ahead"),
+    ((0, 18), "pads_more"),
     ((0, 19), "reserves_prompt"),
     ((0, 20), "caps_windows"),
     ((0, 23), "reuses_bare_first"),
@@ -41,6 +49,7 @@ SINCE = (
     ((0, 28), "keeps_turns"),
     ((0, 31), "lone_prompt_is_whole"),
 )
+N_PARTS, LAST_PATCH = 2, 99  # 0.9 alone is the last of its releases
 NEWEST = VllmVersion(**{name: True for _, name in SINCE})
 # Engines without rules of their own here: as the newest, but nothing is drawn up ahead.
 OTHERS = NEWEST._replace(is_ahead=False)
@@ -48,8 +57,10 @@ OTHERS = NEWEST._replace(is_ahead=False)
 
 def vllm_version(version: str) -> VllmVersion:
     """The rules of a version as its makers write it; the newest where it says none."""
-    found = re.search(r"(\d+)\.(\d+)", version)
+    found = re.search(r"\d+(\.\d+)+", version)
     if found is None:
         return NEWEST
-    given = (int(found[1]), int(found[2]))
+    given = tuple(int(part) for part in found[0].split("."))
+    if len(given) == N_PARTS:
+        given = (*given, LAST_PATCH)
     return VllmVersion(**{name: given >= since for since, name in SINCE})

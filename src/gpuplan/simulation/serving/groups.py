@@ -1,5 +1,7 @@
 """Engines whose layers are in groups: sliding windows beside full attention, on one pool."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from gpuplan.domain.columns import Ints
@@ -55,6 +57,53 @@ def blocks_needed(n_tokens: Ints, limits: EngineLimits) -> Ints:
         return each
     needed: Ints = sum(np.minimum(each, most_blocks(one, limits)) for one in limits.groups)
     return needed
+
+
+def without_hybrid(limits: EngineLimits) -> EngineLimits:
+    """The engine whose layers are all alike, with blocks for as many requests of mean length."""
+    return _with_blocks(limits, limits.n_blocks)
+
+
+def with_hybrid(limits: EngineLimits) -> EngineLimits:
+    """The engine with the pool that its model's own groups of layers share."""
+    pool = limits.admission.blocks.hybrid
+    return limits if pool is None else _with_blocks(limits, pool.n_blocks, pool.groups)
+
+
+def _with_blocks(
+    limits: EngineLimits, n_blocks: int, groups: tuple[KvGroup, ...] = ()
+) -> EngineLimits:
+    blocks = replace(limits.admission.blocks, hybrid=None, groups=groups)
+    return replace(limits, n_blocks=n_blocks, admission=replace(limits.admission, blocks=blocks))
+
+
+def holds_each(limits: EngineLimits, n_tokens: Ints) -> bool:
+    """The pool of groups has room for each request of so many tokens, alone."""
+    grouped = with_hybrid(limits)
+    return bool((blocks_needed(n_tokens, grouped) <= grouped.n_blocks).all())
+
+
+def bounds(limits: EngineLimits, requests: Requests) -> tuple[EngineLimits, EngineLimits]:
+    """Engines of equal layers: whose blocks run out before those of the groups, and never.
+
+    Where both serve a stream alike, so does the engine with groups. A window holds at most all
+    blocks of the requests that run; beyond its span, only what iterations on the way read.
+    """
+    grouped, size = with_hybrid(limits), limits.block_tokens
+    total = requests.input_tokens + requests.output_tokens
+    plenty = limits.max_sequences * (int(total.max(initial=1)) // size + 2)
+    n_read = 2 * (limits.max_batch_tokens // size + 1)
+    spans = [
+        limits.max_sequences * (one.tokens // size + 3) + n_read + most_blocks(one, grouped)
+        if one.tokens
+        else plenty
+        for one in grouped.groups
+    ]
+    low, high = 0, plenty
+    while low < high:
+        n = (low + high + 1) // 2
+        low, high = (n, high) if sum(min(n, w) for w in spans) <= grouped.n_blocks else (low, n - 1)
+    return _with_blocks(limits, max(1, min(low, limits.n_blocks))), _with_blocks(limits, plenty)
 
 
 def with_groups(

@@ -26,7 +26,13 @@ from gpuplan.simulation.serving.features import (
     with_features,
     with_stages,
 )
-from gpuplan.simulation.serving.groups import group_problems, with_groups
+from gpuplan.simulation.serving.groups import (
+    bounds,
+    group_problems,
+    holds_each,
+    with_groups,
+    with_hybrid,
+)
 from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.cost import SCALE
 from gpuplan.simulation.serving.kernels.engine.lockstep import run_lockstep
@@ -64,6 +70,8 @@ def simulate_serving(
     check_fleet(requests, fleet)
     if fleet.batching is not None:
         return simulate_batches(requests, fleet, fleet.batching, bin_s=bin_s)
+    if fleet.limits.admission.blocks.hybrid is not None:
+        return _hybrid_outcome(requests, fleet, bin_s=bin_s, method=method, blocks=blocks)
     if is_idle_cache(fleet.limits) and not shares_text(requests, blocks):
         bare = replace(fleet, limits=without_cache(fleet.limits))
         found, taken = _simulated(requests, bare, bin_s=bin_s, method=method, blocks=None)
@@ -72,6 +80,46 @@ def simulate_serving(
             return with_lookups(outcome_of(requests, found, taken=taken, start_s=start_s))
     found, taken = _simulated(requests, fleet, bin_s=bin_s, method=method, blocks=blocks)
     return outcome_of(requests, found, taken=taken, start_s=fleet.limits.start_s)
+
+
+def _hybrid_outcome(
+    requests: Requests, fleet: Fleet, *, bin_s: float, method: str, blocks: PrefixBlocks | None
+) -> Outcome:
+    """Groups of layers: block by block only where blocks may run out or text is found again."""
+    limits = fleet.limits
+    if (
+        method == "jump"
+        and not shares_text(requests, blocks)
+        and holds_each(limits, _total(requests))
+    ):
+        scarce, ample = bounds(limits, requests)
+        found, other = (
+            simulate_serving(requests, replace(fleet, limits=each), bin_s=bin_s)
+            for each in (scarce, ample)
+        )
+        if _is_same_run(found, other):
+            return _of_blocks(found, scarce.n_blocks / limits.n_blocks)
+    grouped = replace(fleet, limits=with_hybrid(limits))
+    return simulate_serving(requests, grouped, bin_s=bin_s, method=method, blocks=blocks)
+
+
+def _total(requests: Requests) -> Ints:
+    found: Ints = requests.input_tokens + requests.output_tokens
+    return found
+
+
+def _is_same_run(found: Outcome, other: Outcome) -> bool:
+    """Nobody was preempted, refused or kept waiting by what the runs differ in."""
+    pairs = ((each.times.wait_s, each.times.e2e_s) for each in (found, other))
+    is_same = all(np.array_equal(a, b) for a, b in zip(*pairs, strict=True))
+    return is_same and found.totals.n_preemptions == found.n_refused == other.n_refused == 0
+
+
+def _of_blocks(found: Outcome, ratio: float) -> Outcome:
+    """The run with shares of a pool that is larger by this ratio's inverse."""
+    use = replace(found.use, cache_frac=floats(found.use.cache_frac * ratio))
+    n_free = round(found.totals.n_free_blocks / ratio)
+    return replace(found, use=use, totals=replace(found.totals, n_free_blocks=n_free))
 
 
 def _simulated(

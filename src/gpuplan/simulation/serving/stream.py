@@ -234,6 +234,7 @@ def can_stream(fleet: Fleet) -> bool:
     """Fixed batches, lockstep, and a cache that knows all text that came, need the whole run."""
     is_alone = fleet.batching is None and fleet.lockstep is None and not is_sglang(fleet.limits)
     is_alone = is_alone and fleet.decode is None and not fleet.limits.groups
+    is_alone = is_alone and fleet.limits.admission.blocks.hybrid is None
     return is_alone and not fleet.limits.caches_prefixes and fleet.limits.admission.n_stages == 1
 
 

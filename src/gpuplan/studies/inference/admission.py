@@ -1,10 +1,19 @@
 """When requests join what an engine runs: what was asked for, or what its version does."""
 
+from collections import Counter
+
 from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.provenance import Assumption, assume
-from gpuplan.domain.simulation.engine import Admission, BlockRules, PrefillFirst, StageRules
+from gpuplan.domain.simulation.engine import (
+    Admission,
+    BlockRules,
+    HybridPool,
+    PrefillFirst,
+    StageRules,
+)
 from gpuplan.domain.simulation.simulation import AdmissionRequest, EngineRequest, ReplicaRequest
 from gpuplan.errors import InputError, one
+from gpuplan.performance.memory.groups import has_windows
 from gpuplan.performance.serving.sglang import MAX_PREFILL_TOKENS, sglang_version
 from gpuplan.performance.serving.vllm import OTHERS, VllmVersion, vllm_version
 
@@ -25,7 +34,12 @@ def caches_prefixes(setup: ServingSetup, asked: EngineRequest) -> bool:
     )
 
 
-def admission_of(setup: ServingSetup, asked: EngineRequest, n_blocks: int = 0) -> Admission:
+def admission_of(
+    setup: ServingSetup,
+    asked: EngineRequest,
+    n_blocks: int = 0,
+    hybrid: HybridPool | None = None,
+) -> Admission:
     """What was asked for, else what this version does by itself."""
     if setup.engine.name == SGLANG and asked.batching is None:
         if _most_adapters(setup) is not None:
@@ -53,7 +67,8 @@ def admission_of(setup: ServingSetup, asked: EngineRequest, n_blocks: int = 0) -
             # vLLM counts the null block among all.
             watermark_blocks=int((typed.watermark_frac or 0.0) * (n_blocks + 1)),
             reuses_bare_first=rules.reuses_bare_first,
-            groups=typed.groups,
+            groups=typed.groups or (),
+            hybrid=hybrid,
             caps_windows=rules.caps_windows,
             frees_windows_late=rules.frees_windows_late,
         ),
@@ -110,7 +125,9 @@ def assumed_admission(
     if asked.batching is not None:
         return []
     typed, engine = asked.admission, f"{setup.engine.name} {setup.engine.version}".strip()
-    told = (*_told(admission, typed), *_told_by_version(admission, asked))
+    told = [*_told(admission, typed), *_told_by_version(admission, asked)]
+    if typed.groups is None and has_windows(setup.model):
+        told.append(("layers with a window", _layers_told(admission.blocks.hybrid), "--kv-groups"))
     return [assume(what, value, f"{engine}'s own rule", change) for what, value, change in told]
 
 
@@ -130,6 +147,15 @@ def _told(admission: Admission, typed: AdmissionRequest) -> list[tuple[str, str,
         value = "at the requested length (max_tokens), as benchmarks ask with ignore_eos"
         found.append(("ends of responses", value, "--no-ignore-eos"))
     return found
+
+
+def _layers_told(hybrid: HybridPool | None) -> str:
+    """How blocks of layers that keep less than the whole context are counted."""
+    if hybrid is None:
+        return "as equal layers whose blocks hold as many requests of mean length"
+    kinds = Counter(f"{g.kind}:{g.tokens}" if g.tokens else g.kind for g in hybrid.groups)
+    groups = ",".join(f"{kind}x{n}" if n > 1 else kind for kind, n in kinds.items())
+    return f"groups {groups} of {hybrid.n_layers} layers share {hybrid.n_blocks} blocks"
 
 
 def _told_by_version(admission: Admission, asked: EngineRequest) -> list[tuple[str, str, str]]:

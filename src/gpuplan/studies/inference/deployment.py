@@ -20,6 +20,7 @@ from gpuplan.domain.simulation.engine import (
     DecodeEngines,
     EngineLimits,
     Fleet,
+    HybridPool,
     LockStep,
     StepTable,
     StepTimes,
@@ -35,10 +36,17 @@ from gpuplan.performance.kernels.regimes import (
 )
 from gpuplan.performance.kernels.step import StepConstants, StepWork
 from gpuplan.performance.memory.cache import n_cache_blocks
+from gpuplan.performance.memory.groups import hybrid_pool
 from gpuplan.performance.memory.inference import setup_memory
 from gpuplan.performance.serving.regimes import case_in
 from gpuplan.performance.serving.sglang import LEAST_SEQUENCES, most_sequences
-from gpuplan.studies.inference.admission import SGLANG, admission_of, caches_prefixes
+from gpuplan.studies.inference.admission import (
+    SGLANG,
+    VLLM,
+    admission_of,
+    caches_prefixes,
+    vllm_rules,
+)
 from gpuplan.studies.inference.disaggregation import kv_transfer
 from gpuplan.studies.inference.prefix import with_cached_prefix, with_held_prefix
 from gpuplan.studies.inference.step_table import lockstep_of, own_step_table, step_table
@@ -120,7 +128,7 @@ class EvaluatedDeployment:
             max_sequences=n_sequences,
             n_blocks=self.n_blocks,
             block_tokens=setup.settings.block_tokens,
-            admission=admission_of(setup, asked, self.n_blocks),
+            admission=admission_of(setup, asked, self.n_blocks, self._hybrid),
             long_prefill_tokens=asked.long_prefill_tokens,
             max_context_tokens=setup.model.max_context_tokens,
             caches_prefixes=caches_prefixes(setup, asked),
@@ -133,6 +141,17 @@ class EvaluatedDeployment:
             return limits
         other_tokens = self._own_tokens
         return with_held_prefix(limits, cached_tokens=self.cached_tokens, other_tokens=other_tokens)
+
+    @cached_property
+    def _hybrid(self) -> HybridPool | None:
+        """The pool of a model with layers of several kinds, where it can be simulated."""
+        setup, asked = self.setup, self.scheduler
+        is_one = setup.n_engines == setup.layout.pp == 1 and not self.spread.is_disaggregated
+        given = (asked.batching, asked.n_blocks, asked.admission.groups, setup.drafts)
+        is_usual = all(one is None for one in given)
+        if setup.engine.name != VLLM or not is_one or not is_usual or self.cached_tokens:
+            return None
+        return hybrid_pool(setup, max(0.0, self.memory.cache_bytes), vllm_rules(setup))
 
     @property
     def _n_apart(self) -> int:

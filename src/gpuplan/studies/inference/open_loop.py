@@ -30,6 +30,7 @@ from gpuplan.performance.kernels.regimes import (
     prefill_s,
     serve_start_s,
 )
+from gpuplan.simulation.serving.groups import holds_each, without_hybrid
 from gpuplan.simulation.serving.run import simulate_serving
 from gpuplan.studies.inference.deployment import EvaluatedDeployment
 from gpuplan.studies.inference.prefix import fresh_requests
@@ -226,13 +227,14 @@ def _limits(of: EvaluatedDeployment, requests: Requests) -> EngineLimits:
 
 def roomy_limits(of: EvaluatedDeployment, tokens: Ints) -> EngineLimits:
     """The engine's own for requests of about the mean length, none of which is refused."""
-    n_longest = math.ceil(int(tokens.max()) / of.limits.block_tokens) + 1
+    limits = of.limits if holds_each(of.limits, tokens) else without_hybrid(of.limits)
+    n_longest = math.ceil(int(tokens.max()) / limits.block_tokens) + 1
     return replace(
-        of.limits,
+        limits,
         # Lengths are drawn around the mean: none is refused for what was never asked.
         max_context_tokens=None,
         # Where not even one has room, the caller says so; here it runs alone.
-        n_blocks=max(n_longest, of.limits.n_blocks),
+        n_blocks=max(n_longest, limits.n_blocks),
     )
 
 

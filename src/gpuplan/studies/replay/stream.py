@@ -26,6 +26,7 @@ from gpuplan.domain.traffic.stream import Requests
 from gpuplan.domain.traffic.trace import TraceQuery
 from gpuplan.errors import InputError, Problem, one
 from gpuplan.inputs.traces.read import TraceStream, stream_trace
+from gpuplan.simulation.serving.groups import without_hybrid
 from gpuplan.simulation.serving.sketch import ERROR_FRAC
 from gpuplan.simulation.serving.stream import ServingStream
 from gpuplan.simulation.serving.tally import Spent, Tally
@@ -127,7 +128,10 @@ def streamed(
         bare = replace(ready.fleet, limits=without_cache(ready.fleet.limits))
         said = tuple(each for each in ready.assumptions if each.what != "prefix caching")
         ready = replace(ready, fleet=bare, assumptions=said)
-    stream = ServingStream(ready.fleet, bin_s=asked.bin_s)
+    # Of a stream, blocks are counted as those of equal layers.
+    stream = ServingStream(
+        replace(ready.fleet, limits=without_hybrid(ready.fleet.limits)), bin_s=asked.bin_s
+    )
     # Finer than the bins that are shown, and folded into them: a short run has a backlog, too.
     tally = Tally(slo=asked.slo, warmup_s=asked.warmup_s, bin_s=asked.bin_s / N_FINER)
     start_s = perf_counter()
