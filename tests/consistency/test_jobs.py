@@ -7,6 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import gpuplan
+from gpuplan.catalog.load import read_catalog
+from gpuplan.pipeline.design import design_plan
 
 MODEL = "meta-llama/Llama-3.1-8B-Instruct"
 REQUEST = {"input_tokens": 500, "output_tokens": 100}
@@ -201,3 +203,67 @@ def test_a_job_of_days_does_not_pay_the_price_of_a_year():
     assert {line.purchase for line in job.pools[0].purchases} == {"on_demand"}
     service = planned(chat(40.0, is_daily=False), prices={"offers": offers}, policy=policy).plan
     assert {line.purchase for line in service.pools[0].purchases} == {"reserved"}
+
+
+def scheduled(work: dict, schedule: str | None) -> dict:
+    return work if schedule is None else {**work, "schedule": schedule}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "per_month"), [("daily", 365 / 12), ("2/week", 365 / 12 / 3.5), ("monthly", 1.0)]
+)
+@pytest.mark.parametrize("beside", [False, True])
+def test_every_run_of_a_schedule_is_billed_its_own_hours(schedule, per_month, beside):
+    """A month of runs costs what one costs, as often as it starts; every verb says so."""
+    job = docs(docs=3e6, hours=20)
+    others = (chat(20.0, is_daily=False),) if beside else ()
+    growth = {"growth": {"per_month_frac": 0.02}, "budget": {"horizon_months": 24}}
+    only = {"policy": {"accelerators": {"allowed": ["L40S"]}}, "prices": {"offers": OFFERS[1:]}}
+    alone = planned(job, **only)
+    answer = planned(*others, scheduled(job, schedule), **growth, **only)
+    mine = sum(line.usd for line in answer.plan.bill.cash_flow if line.workload == "docs")
+    each = alone.plan.bill.total_usd
+    assert mine / 24 == pytest.approx(each * per_month, rel=1e-3)
+    total = answer.plan.cost_usd_per_month.value * 24
+    assert answer.plan.bill.total_usd == pytest.approx(total, abs=0.05)
+    [row] = [row for row in answer.decision.comparison if row.workload == "docs" and row.is_chosen]
+    assert row.usd_per_month == pytest.approx(each * per_month, rel=1e-3)
+    assert row.evidence.run.total_usd == pytest.approx(each, rel=1e-3)
+    assert all(check.ok for check in answer.proof.certificate)
+    money = design_plan(answer, read_catalog()).money
+    assert money.difference_cents == 0
+    mean = sum(p.usd_per_month for p in answer.plan.bill.by_period) / len(
+        answer.plan.bill.by_period
+    )
+    assert mean == pytest.approx(answer.plan.cost_usd_per_month.value, abs=0.01)
+
+
+def test_a_nightly_run_in_idle_hours_of_a_service_costs_nothing_more():
+    work = scheduled({**training(0.5), "training": {"tokens": 2e8, "mfu_frac": 0.4,
+                                                    "deadline_days": 1}}, "daily")  # fmt: skip
+    owned = [{"accelerator": "H100", "nodes": 1, "accelerators_per_node": 8}]
+    answer = planned(chat(60.0, is_daily=True), work, owned=owned)
+    [pool] = [pool for pool in answer.plan.pools if pool.workload == "run"]
+    assert pool.source.startswith("time-sharing")
+    assert not [line for line in answer.plan.bill.cash_flow if line.workload == "run"]
+
+
+@pytest.mark.parametrize(
+    ("work", "words"),
+    [
+        (docs(docs_per_day=1000), "work without an end"),
+        (docs(docs=1000, hours=48), "must be at most 24 h"),
+        (docs(docs=1000, hours=4), ""),
+    ],
+)
+def test_a_schedule_is_of_runs_that_end_before_the_next(work, words):
+    if not words:
+        assert planned(scheduled(work, "daily")).plan is not None
+        return
+    with pytest.raises(gpuplan.InputError, match=words):
+        planned(scheduled(work, "daily"))
+
+
+def test_unknown_schedules_are_named_with_those_that_are_known():
+    with pytest.raises(gpuplan.InputError, match="hourly, daily"):
+        planned(scheduled(docs(docs=1000), "fortnightly-ish"))

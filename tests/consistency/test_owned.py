@@ -3,6 +3,8 @@
 import pytest
 
 from consistency.plans import failed, planned
+from gpuplan import api
+from gpuplan.report.plan.document import plan_text
 
 OWNED = [{"accelerator": "H100", "nodes": 4, "accelerators_per_node": 8}]
 
@@ -130,3 +132,39 @@ def test_rent_or_buy_says_what_the_other_costs(per_s, months, kind):
     chosen = both.plan.cost_usd_per_month.value
     assert chosen < alone.plan.cost_usd_per_month.value <= other.usd_per_month * 1.001
     assert other.extra_usd_per_month == pytest.approx(other.usd_per_month - chosen)
+
+
+def test_all_owned_kinds_serve_first_and_the_whole_fleet_is_simulated(tmp_path):
+    """Nodes of two kinds and rented ones behind one router: one plan, one probability, one run."""
+    work = {
+        "name": "chat",
+        "kind": "online_inference",
+        "model": "meta-llama/Llama-3.1-8B-Instruct",
+        "demand": {"requests_per_s": 40},
+        "request": {"input_tokens": 2000, "output_tokens": 200},
+        "slo": {"ttft_p95_ms": 2000, "tpot_p95_ms": 50},
+    }
+    owned = [
+        {"accelerator": name, "nodes": 1, "accelerators_per_node": 4} for name in ("A100", "L40S")
+    ]
+    policy = {"accelerators": {"allowed": ["A100", "L40S", "H100"]}}
+    answer = planned(
+        {"version": 1, "name": "own", "workloads": [work], "owned": owned, "policy": policy}
+    )
+    pools = answer.plan.pools
+    assert sorted(purchases(answer))[:2] == ["existing", "existing"]
+    assert {pool.accelerator for pool in pools} == {"a100-sxm-80gb", "l40s", "h100-sxm"}
+    assert sum(pool.use.load_frac for pool in pools) == pytest.approx(1.0)
+    assert answer.decision.risk.probability_frac >= 0.8
+    assert not failed(answer.proof.certificate)
+    assert any("fresh replay" in check.name for check in answer.proof.certificate)
+    path = tmp_path / "plan.yaml"
+    path.write_text(plan_text(answer), encoding="utf-8")
+    run = api.simulate_planned(path)
+    assert len(run.classes) == 3
+    sent = [each.n_completed / run.outcome.n_completed for each in run.classes]
+    assert sent == pytest.approx([pool.use.load_frac for pool in pools], abs=0.02)
+    told = {each.what: each.reached_s.value for each in answer.plan.slo.promises}
+    found = run.statistics
+    assert found.ttft.p95_s == pytest.approx(told["ttft p95"], rel=0.1)
+    assert found.tpot.p95_s == pytest.approx(told["tpot p95"], rel=0.1)

@@ -9,6 +9,7 @@ from gpuplan.domain.plan.sizing import Sizing
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.domain.scenario.workload import Training
 from gpuplan.pipeline.saved import certified
+from gpuplan.studies.day_replay.joint_odds import is_sure, sure_together
 from gpuplan.studies.day_replay.replay import replay_chosen, with_safe_utilization
 from gpuplan.studies.explanation.answer import infeasible_answer, planned_answer
 from gpuplan.studies.explanation.engines import best_engine, request_for
@@ -29,6 +30,7 @@ from gpuplan.studies.explanation.rejected import (
 )
 from gpuplan.studies.market.ranks import joint_market, market_for_ranks
 from gpuplan.studies.planning.chosen import Choice
+from gpuplan.studies.planning.deferrable import is_recurring
 from gpuplan.studies.planning.draw import at_expected_draw, with_draw
 from gpuplan.studies.planning.groups import (
     ROUNDS,
@@ -41,6 +43,7 @@ from gpuplan.studies.planning.inputs import PlanInputs, plan_inputs
 from gpuplan.studies.planning.largest import asks_largest, at_largest_load, with_largest
 from gpuplan.studies.planning.options import FleetTable, fleet_table
 from gpuplan.studies.planning.owned_first import (
+    OwnedParts,
     OwnedReach,
     markets_of_owned,
     owned_parts,
@@ -130,20 +133,33 @@ def _beside_owned(
     reach: OwnedReach,
 ) -> Answer:
     """The better of two plans: others beside owned nodes that are not enough, or in their place."""
-    parts = None
-    both: list[SolvedGroup] | tuple[str, ...] = ()
-    for parts in owned_parts(inputs, sizings, reach):
-        both = _groups(parts.inputs, parts.sizings)
-        if not isinstance(both, tuple):  # replayed, and what is owned is still enough
-            break
-    keeps = parts is not None and isinstance(both, list) and is_better(both, found)
-    if parts is None or isinstance(both, tuple) or not keeps:
-        usd = None if isinstance(both, tuple) else usd_per_month(both)
+    beside = _with_parts(inputs, sizings, reach, is_needed=isinstance(found, tuple))
+    if beside is None or not is_better(beside[1], found):
+        usd = None if beside is None else usd_per_month(beside[1])
         answer = _answer(inputs, sizings, found)
         return without_owned(inputs, reach, answer, usd_with=usd)
+    parts, both = beside
     bare = infeasible_answer(inputs, sizings, ())
     usd = None if isinstance(found, tuple) else usd_per_month(found)
     return with_owned(inputs, (reach, parts), both, whole=bare, usd_without=usd)
+
+
+def _with_parts(
+    inputs: PlanInputs, sizings: Sequence[Sizing], reach: OwnedReach, *, is_needed: bool
+) -> tuple[OwnedParts, list[SolvedGroup]] | None:
+    """Owned nodes and others, replayed, all together as sure as is asked for.
+
+    Less sure where nothing is surer and there is no plan without them.
+    """
+    last = None
+    for parts in owned_parts(inputs, sizings, reach):
+        both = _groups(parts.inputs, parts.sizings)
+        if isinstance(both, tuple):
+            continue  # what is owned is not enough after all
+        if all(is_sure(parts.inputs, each.sizings, each.choice.selection) for each in both):
+            return parts, both
+        last = parts, both
+    return last if is_needed else None
 
 
 def what_if(request: PlanRequest, changes: tuple[str, ...]) -> tuple[Answer, Answer]:
@@ -170,7 +186,9 @@ def _solved(
             return (*lines, *staggered_lines(inputs.scenario, problem, sizings))
         replay = replay_chosen(inputs, sizings, found)
         sizings = replay.sizings
-        if not replay.is_tightened:
+        surer = None if replay.is_tightened else sure_together(inputs, sizings, found)
+        sizings = surer or sizings
+        if not replay.is_tightened and surer is None:
             table, found = with_draw(
                 table,
                 found,
@@ -178,7 +196,8 @@ def _solved(
                 choose=lambda t: select_from(_problem(inputs, t, before, is_jobs=is_jobs), t),
             )
             table, sizings = with_safe_utilization(inputs, table, sizings, chosen=found)
-            choice = Choice(table=table, selection=found, is_jobs=is_jobs)
+            repeats = is_jobs and is_recurring(inputs.scenario, sizings)
+            choice = Choice(table=table, selection=found, is_jobs=is_jobs, repeats=repeats)
             return SolvedGroup(choice, sizings, n_rounds, replay.replays)
     return unsettled_lines(ROUNDS)
 

@@ -57,7 +57,9 @@ def _total_check(document: Document) -> Check:
 
 
 def _has_end(work: Document) -> bool:
-    """Whether it is a training run or a one-off job, by the scenario's own keys."""
+    """Whether it is a training run or job that is made once, by the scenario's own keys."""
+    if work.get("schedule"):
+        return False  # it starts again until the horizon ends
     heap = work.get("work") or {}
     is_batch = "docs" in (work.get("batch") or {})
     return "training" in work or is_batch or ("samples" in heap and "deadline_h" in heap)
@@ -134,6 +136,7 @@ def cash_checks(document: Document) -> Iterator[Check]:
     yield equal("cash flow: sums make the total", plan["total_usd"], total, "USD")
     once = sum(line["usd"] for line in lines if not line["span_s"] and line["usd"] > 0)
     yield equal("cash flow: outlays are what is paid once", plan["once_usd"], once, "USD")
+    yield from _order_checks(plan, once)
     ends = max(line["start_s"] + line["span_s"] for line in lines)
     yield at_most("cash flow: within the span", ends, plan["span_s"], "s", tolerance=ROUNDING)
     if plan.get("present_value_usd") and not _is_discounted(document):
@@ -141,6 +144,18 @@ def cash_checks(document: Document) -> Iterator[Check]:
         yield equal("cash flow: present value without a discount", worth, total, "USD")
     yield from _period_checks(plan)
     yield from _count_checks(plan)
+
+
+def _order_checks(plan: Document, once: float) -> Iterator[Check]:
+    """Orders are paid for in the cash flow, and are placed before they serve."""
+    orders = plan.get("orders") or ()
+    ported = sum(x["usd"] for x in plan["cash_flow"] if not x["span_s"] and x["what"] in ONCE)
+    if orders:
+        paid = sum(order["usd"] for order in orders)
+        yield equal("orders: what is paid at once", paid, once - ported, "USD")
+    for place, order in enumerate(orders):
+        name = f"order {place + 1}: placed before it serves"
+        yield at_most(name, order["order_s"], order["service_s"], "s")
 
 
 def _is_discounted(document: Document) -> bool:

@@ -93,3 +93,14 @@ def test_people_read_and_type_between_two_requests():
     rates = [found.load[0].peak_requests_per_s for found in (people, always)]
     assert rates[0] <= 40 / 30
     assert rates[1] > rates[0]
+
+
+def test_a_nightly_run_in_words_is_billed_every_night():
+    """The month of a nightly run is that of one, as often as nights are in it."""
+    words = "fine-tune Llama-3.1-8B with LoRA on 20M tokens {} on L40S"
+    once, nightly = (
+        plan(PlanRequest(target=words.format(when), today=date(2026, 11, 16), n_samples=0))
+        for when in ("overnight", "every night")
+    )
+    each = once.plan.bill.total_usd
+    assert nightly.plan.cost_usd_per_month.value == pytest.approx(each * 365 / 12, rel=0.01)

@@ -38,6 +38,7 @@ class PoolUse:
     mean_frac: float | None  # over all paid hours
     safe_frac: float | None  # highest load at which this very pool still meets its SLOs
     remark: str  # whether the usual band of 70 to 90 % is right for it
+    load_frac: float = 1.0  # of the workload's load at the peak that its router sends here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

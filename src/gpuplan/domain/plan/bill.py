@@ -35,6 +35,19 @@ class PeriodCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedOrder:
+    """Equal nodes that are bought or reserved together, and when."""
+
+    name: str  # of the node or offer
+    purchase: str  # owned, reserved …
+    n_nodes: int
+    n_accelerators: int
+    order_s: float  # from today: the latest day on which they arrive in time
+    service_s: float  # from today until they serve
+    usd: float  # that is paid at once, in the period of the order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanBill:
     """What a plan costs: by cause, in total, in today's money, sum by sum and period by period."""
 
@@ -45,3 +58,4 @@ class PlanBill:
     present_value_usd: float = 0.0  # the total in today's money; equal to it without a discount
     cash_flow: tuple[CashLine, ...] = ()
     by_period: tuple[PeriodCost, ...] = ()
+    orders: tuple[PlannedOrder, ...] = ()  # by the day on which they serve

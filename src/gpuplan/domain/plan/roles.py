@@ -1,6 +1,6 @@
 """Prefill and decode pools as one: groups of engines, as they were sized and simulated."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from math import gcd
 
@@ -19,12 +19,6 @@ def merged(pools: Iterable[PlannedPool]) -> tuple[PlannedPool, ...]:
         else:
             found.append(pool)
     return (*found, *waiting.values())
-
-
-def only(pools: Sequence[PlannedPool], workload: str) -> PlannedPool | None:
-    """The pool of a workload that has one, or one that prefills and one that decodes."""
-    found = merged(pool for pool in pools if pool.workload == workload)
-    return found[0] if len(found) == 1 and found[0].layout.role == "" else None
 
 
 def _group(prefill: PlannedPool, decode: PlannedPool) -> PlannedPool:

@@ -185,6 +185,14 @@ class LoadBand:
     of: str  # the workload
     low_requests_per_s: float
     high_requests_per_s: float | None  # None: all that is above
+    is_owned: bool = False  # carried by nodes that are there already
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """How often a run or batch job starts anew."""
+
+    interval_s: float  # from the start of one to that of the next
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +210,17 @@ class Workload:
     capacities: tuple[Capacity, ...] = ()
     layout: Layout | None = None
     data_path: DataPath | None = None
-    band: LoadBand | None = None  # None: the whole load
+    extent: LoadBand | Schedule | None = None  # None: the whole load of a service, or one run
+
+    @property
+    def band(self) -> LoadBand | None:
+        """The part of a service's load that is meant; None: the whole."""
+        return self.extent if isinstance(self.extent, LoadBand) else None
+
+    @property
+    def interval_s(self) -> float | None:
+        """From the start of a run to that of the next; None where it is one."""
+        return self.extent.interval_s if isinstance(self.extent, Schedule) else None
 
     @property
     def is_training(self) -> bool:
@@ -221,7 +239,7 @@ class Workload:
 
     @property
     def has_end(self) -> bool:
-        """Whether it is a run or a one-off job: paid for its own hours, not for the horizon."""
+        """Whether it is a run or a batch job: paid for its own hours, not for the horizon."""
         return isinstance(self.work, Training) or self.amount is not None
 
     @property

@@ -7,6 +7,8 @@ from gpuplan.domain.noun import dataclass
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.traffic.stream import Requests
 
+WEIGHTED = "weighted"  # a router of unequal pools: each is sent its share of the load
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestTimes:
@@ -236,7 +238,7 @@ class ServingStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassStatistics:
-    """What one class of the requests felt: those of a service, or of one priority."""
+    """What one class of the requests felt: those of a service, a priority, or a pool."""
 
     name: str
     n_requests: int  # after the warm-up

@@ -147,7 +147,8 @@ class Simulation(Result):
     power: PowerOverTime | None = None  # None: the accelerator's power limit is not published
     holding: SmallestFleet | None = None  # of a fleet that is overloaded
     gaps: Summary | None = None  # where single gaps were asked for
-    classes: tuple[ClassStatistics, ...] = ()  # of services and priorities, where there are several
+    # Of services and priorities, or of pools behind one router, where there are several.
+    classes: tuple[ClassStatistics, ...] = ()
     load: LoadSummary | None = None  # what came at the fleet, as it came
 
 

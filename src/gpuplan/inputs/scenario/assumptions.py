@@ -26,7 +26,7 @@ from gpuplan.inputs.schema.scenario import ScenarioSpec
 from gpuplan.inputs.schema.workload import PlainWorkload
 from gpuplan.units import DAY, GFLOP, HOUR, KB, MB, MS
 
-SHARED = ("precision", "kv_precision", "priority", "team", "capacity", "data_path")
+SHARED = ("precision", "kv_precision", "priority", "team", "schedule", "capacity", "data_path")
 PLAIN: TypeAdapter[PlainWorkload] = TypeAdapter(PlainWorkload)
 
 

@@ -31,11 +31,19 @@ from gpuplan.inputs.schema.workload import (
     SloSpec,
     TrainingSpec,
 )
-from gpuplan.units import DAY, HOUR
+from gpuplan.units import DAY, HOUR, MONTH, WEEK
 
 ALONE = ("concurrent_requests", "load_duration", "trace")  # say all about the load
 LOADS = ("users", "requests_per_s", "requests_per_day", "output_tokens_per_s", *ALONE)
 AGREEMENT = 0.01
+PERIODS_S = {"day": DAY, "week": WEEK, "month": MONTH}
+SCHEDULES_S = {
+    "hourly": HOUR,
+    "daily": DAY,
+    "nightly": DAY,
+    "weekly": WEEK,
+    "monthly": MONTH,
+}
 
 
 def workload_findings(spec: PlainWorkload, path: KeyPath) -> Iterator[Finding]:
@@ -56,6 +64,7 @@ def workload_findings(spec: PlainWorkload, path: KeyPath) -> Iterator[Finding]:
         yield from _training(spec.training, (*path, "training"))
     elif isinstance(spec, GenericWorkloadSpec):
         yield from _generic(spec.work, (*path, "work"))
+    yield from _schedule(spec, path)
 
 
 def precision_findings(names: Sequence[str] | None, path: KeyPath) -> Iterator[Finding]:
@@ -339,3 +348,54 @@ def _generic(spec: GenericSpec, path: KeyPath) -> Iterator[Finding]:
             yield Finding(at, "stands in generic work", "give accelerators")
     if spec.deadline_h is not None and spec.samples is None:
         yield Finding((*path, "deadline_h"), "stands without samples", "add samples, or remove it")
+
+
+def interval_s(schedule: str) -> float | None:
+    """Seconds from the start of a run to that of the next; None where the words are unknown."""
+    name = schedule.lower().removeprefix("@")
+    n, _, period = name.partition("/")
+    if not period:
+        return SCHEDULES_S.get(name)
+    is_count = n.replace(".", "", 1).isdecimal() and float(n) > 0 and period in PERIODS_S
+    return PERIODS_S[period] / float(n) if is_count else None
+
+
+def deadline_s(spec: PlainWorkload) -> tuple[str, float] | None:
+    """The key of the deadline of a run or batch job, and the seconds that it gives."""
+    if isinstance(spec, PretrainingWorkloadSpec | FinetuningWorkloadSpec):
+        days = spec.training.deadline_days
+        return None if days is None else ("training.deadline_days", days * DAY)
+    if isinstance(spec, BatchInferenceSpec):
+        return "batch.deadline_h", spec.batch.deadline_h * HOUR
+    hours = spec.work.deadline_h if isinstance(spec, GenericWorkloadSpec) else None
+    return None if hours is None else ("work.deadline_h", hours * HOUR)
+
+
+def _schedule(spec: PlainWorkload, path: KeyPath) -> Iterator[Finding]:
+    """A schedule belongs to what ends, and one run ends before the next begins."""
+    if spec.schedule is None:
+        return
+    at, between_s, due = (*path, "schedule"), interval_s(spec.schedule), deadline_s(spec)
+    if between_s is None:
+        fix = f"use one of {', '.join(SCHEDULES_S)}, or e.g. 2/week"
+        yield Finding(at, f"got {spec.schedule!r}", fix)
+    elif not _ends(spec):
+        what, fix = (
+            "stands beside work without an end",
+            "remove it, or give training, docs or samples",
+        )
+        yield Finding(at, what, fix)
+    elif due is not None and due[1] > between_s * (1 + AGREEMENT):
+        key, due_s = due
+        what = f"got {due_s / HOUR:g} h, but the next run starts after {between_s / HOUR:g} h"
+        fix = f"must be at most {between_s / HOUR:g} h: a run ends before the next starts"
+        yield Finding((*path, *key.split(".")), what, fix)
+
+
+def _ends(spec: PlainWorkload) -> bool:
+    """Whether it is a run or a batch job."""
+    if isinstance(spec, BatchInferenceSpec):
+        return spec.batch.docs is not None
+    if isinstance(spec, GenericWorkloadSpec):
+        return spec.work.samples is not None and spec.work.deadline_h is not None
+    return not isinstance(spec, OnlineSpec)

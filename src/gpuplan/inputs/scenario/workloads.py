@@ -3,6 +3,7 @@
 Arrivals, request shapes and SLOs as nouns, with what had to be assumed about them.
 """
 
+from dataclasses import replace
 from typing import cast
 
 from gpuplan.domain.model.precision import format_named
@@ -21,6 +22,7 @@ from gpuplan.domain.scenario.workload import (
     Batch,
     Capacity,
     Generic,
+    Schedule,
     Serving,
     Training,
     TrainingMethod,
@@ -37,6 +39,7 @@ from gpuplan.inputs.scenario.assumptions import (
     Assumptions,
 )
 from gpuplan.inputs.scenario.check_workload import (
+    interval_s,
     length_mean,
     lognormal_sigma,
     peak_rates,
@@ -67,14 +70,26 @@ def workload(spec: PlainWorkload, path: KeyPath, assumptions: Assumptions) -> Wo
     """One workload; what had to be assumed is noted."""
     _note_precisions(spec, path, assumptions)
     kv_format = format_named(spec.kv_precision) if spec.kv_precision else None
+    between_s = interval_s(spec.schedule) if spec.schedule else None
     return noun_of(
         spec,
         Workload,
-        work=_work(spec, path, assumptions),
+        work=_due(_work(spec, path, assumptions), between_s, path, assumptions),
+        extent=Schedule(interval_s=between_s) if between_s else None,
         precisions=precision_names(spec.precision),
         cache_precision=kv_format.name if kv_format else None,
         capacities=tuple(_capacity(capacity) for capacity in spec.capacity),
     )
+
+
+def _due(work: Work, between_s: float | None, path: KeyPath, assumptions: Assumptions) -> Work:
+    """The work; a run that starts again and again ends before the next one."""
+    if between_s is None or not isinstance(work, Training) or work.deadline_s is not None:
+        return work
+    why = "a run ends before the next one of its schedule starts"
+    at = (*path, "training", "deadline_days")
+    assumptions.add(at, between_s / DAY, why, what="Deadline of the run")
+    return replace(work, deadline_s=between_s)
 
 
 def _note_precisions(spec: PlainWorkload, path: KeyPath, assumptions: Assumptions) -> None:

@@ -352,6 +352,12 @@ class WorkloadSpec(Strict):
         why="all workloads have the same priority",
     )
     team: Text | None = optional("Team that owns the workload, one of teams")
+    schedule: Text | None = optional(
+        "How often a run or batch job starts anew: hourly, daily, weekly, monthly, or runs in a "
+        "day, week or month such as 2/week; left out, it runs once",
+        to="",
+        example="daily",
+    )
     capacity: Annotated[list[CapacitySpec], Field(max_length=200)] = entries(
         "Measured capacity on certain hardware", to="capacities"
     )

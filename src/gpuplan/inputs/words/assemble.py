@@ -144,10 +144,10 @@ def _left_over(draft: Draft) -> None:
     """Words that mean something of runs alone: elsewhere they are named and left out."""
     for field in ("evening", "searched", "question"):
         draft.take(field)
-    for field in ("full", "nightly"):
+    for field in ("full", "nightly", "schedule"):
         fact = draft.take(field)
         if fact is not None:
-            why = "it concerns training alone, and is ignored"
+            why = "it concerns runs alone, and is ignored"
             draft.note("words not understood", repr(fact.words), why, "reword it")
 
 

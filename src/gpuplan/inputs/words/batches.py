@@ -6,8 +6,9 @@ from math import ceil
 
 from gpuplan.inputs.documents.document import KeyPath
 from gpuplan.inputs.words.draft import Draft
-from gpuplan.inputs.words.runs import put_deadline
+from gpuplan.inputs.words.runs import put_deadline, put_schedule
 from gpuplan.inputs.words.scan import Fact
+from gpuplan.inputs.words.targets import schedule_of
 from gpuplan.units import DAY, HOUR
 
 PIECES = ("doc", "image", "audio_s", "request")
@@ -51,7 +52,8 @@ def put_batch(draft: Draft, at: KeyPath, units: Sequence[str] = ()) -> None:
         why = 'no user waits: a day\'s work within a day; online is e.g. "p95 200 ms"'
         draft.assume((*batch, "deadline_h"), DAY / HOUR, "deadline (h)", why)
         return
-    put_deadline(draft, (*batch, "deadline_h"), HOUR, DAY)
+    usual_s = put_schedule(draft, at, DAY) if draft.has((*batch, "docs")) else DAY
+    put_deadline(draft, (*batch, "deadline_h"), HOUR, usual_s)
 
 
 def _put_pieces(draft: Draft, at: KeyPath, unit: str) -> None:
@@ -60,14 +62,11 @@ def _put_pieces(draft: Draft, at: KeyPath, unit: str) -> None:
     amount, rate = draft.take(f"amount.{unit}"), draft.take(f"rate.{unit}")
     if amount is not None:
         pieces = amount.value * piece_of(draft, at, unit)
-        is_nightly = draft.take("nightly") is not None
-        draft.put((*batch, "docs_per_day" if is_nightly else "docs"), ceil(pieces), amount.words)
+        draft.put((*batch, "docs"), ceil(pieces), amount.words)
     if rate is not None and _comes_at_once(draft, rate):
         pieces = rate.value.per_s * rate.value.period_s * piece_of(draft, at, unit)
         draft.put((*batch, "docs"), ceil(pieces), rate.words)
-        value = f"one batch, repeated every {rate.value.period_s / DAY:g} days"
-        change = '"… per day" for a steady stream'
-        draft.note("recurring batch", value, "the bill is that of one", change)
+        draft.facts["schedule"] = rate._replace(value=schedule_of(rate.value.period_s))
     elif rate is not None:
         pieces = rate.value.per_s * DAY * piece_of(draft, at, unit)
         draft.put((*batch, "docs_per_day"), round(pieces, 3), rate.words)

@@ -5,13 +5,15 @@ from math import ceil
 from typing import NamedTuple
 
 from gpuplan.inputs.documents.document import KeyPath
+from gpuplan.inputs.scenario.check_workload import interval_s
 from gpuplan.inputs.words.draft import Draft
 from gpuplan.inputs.words.scan import Fact, Named
+from gpuplan.inputs.words.targets import schedule_of
 from gpuplan.inputs.words.tasks import USES
 from gpuplan.units import DAY, HOUR
 
 DEADLINE_S = {"finetuning": 7 * DAY, "pretraining": 30 * DAY}
-NIGHT_S = 12 * HOUR
+NIGHT_S, WEEKEND_S = 12 * HOUR, 2 * DAY
 AUDIO_S, AUDIO_POSITIONS = 30.0, 1500  # of a sample of speech [Radford2022]
 PROMPTS = 10_000.0
 PROMPTS_PER_STEP = 128.0
@@ -46,7 +48,7 @@ def put_run(draft: Draft, at: KeyPath, kind: str, models: tuple[Named, ...]) -> 
     draft.move("request.input_tokens", (*training, "sequence_tokens"))
     for field in [name for name in draft.facts if name.startswith("training.")]:
         draft.move(field, (*at, *field.split(".")))
-    usual_s = NIGHT_S if draft.take("nightly") else DEADLINE_S[kind]
+    usual_s = put_schedule(draft, at, DEADLINE_S[kind])
     # Who has hardware of their own asks how long it takes, not for a rented fleet beside it.
     is_open = "owned" in draft.facts or _as_fast_as_can_be(draft)
     if not is_open or {"deadline_s", "span_s"} & set(draft.facts):
@@ -137,10 +139,7 @@ def _amounts(draft: Draft, training: KeyPath, kind: str) -> None:
         if rate is not None and not draft.has((*training, key)):
             value = round(rate.value.per_s * rate.value.period_s, 6)
             draft.put((*training, key), value, rate.words)
-            days = rate.value.period_s / DAY
-            value = f"one run, repeated every {days:g} days"
-            draft.note("recurring run", value, "the bill is that of one", "a scenario file")
-            draft.assume((*training, "deadline_days"), days, "deadline (days)", "before the next")
+            draft.facts["schedule"] = rate._replace(value=schedule_of(rate.value.period_s))
     for unit in ("sample", "doc", "image", "request"):
         draft.move(f"amount.{unit}", (*training, "samples"))
     audio = draft.take("amount.audio_s")
@@ -172,6 +171,22 @@ def _as_fast_as_can_be(draft: Draft) -> bool:
         return False
     draft.facts.setdefault("objective", limit._replace(value="time", words="how long"))
     return True
+
+
+def put_schedule(draft: Draft, at: KeyPath, usual_s: float) -> float:
+    """How often the run starts, where that is said; the time that one of them has, unless said."""
+    night = draft.take("nightly")
+    is_again = night is not None and re.search(r"nightly|every|each", night.words, re.IGNORECASE)
+    if night is not None and is_again:
+        draft.facts.setdefault("schedule", night._replace(value="daily"))
+    fact = draft.facts.get("schedule")
+    if fact is not None:
+        draft.move("schedule", (*at, "schedule"))
+        usual_s = min(usual_s, interval_s(fact.value) or usual_s)
+    is_night = night is not None or (fact is not None and "night" in fact.words.lower())
+    if fact is not None and "weekend" in fact.words.lower().replace("-", ""):
+        return WEEKEND_S
+    return NIGHT_S if is_night else usual_s
 
 
 def put_deadline(draft: Draft, path: KeyPath, unit_s: float, usual_s: float) -> None:

@@ -4,7 +4,7 @@ from datetime import date
 from typing import NamedTuple
 
 from gpuplan.inputs.words.phrases import Facts, Phrase, Rule, means, states
-from gpuplan.units import DAY, HOUR, MONTH, MS, YEAR
+from gpuplan.units import DAY, HOUR, MONTH, MS, WEEK, YEAR
 
 PERCENT = 0.01
 # The strictest statistic that the scenario has for what people name.
@@ -179,6 +179,19 @@ def _by_hour(phrase: Phrase) -> Facts:
     return {"deadline_s": ((hour - EVENING_H) % 24 or 24) * HOUR, "evening": True}
 
 
+def _times(phrase: Phrase) -> Facts:
+    """So many runs in a day, week or month."""
+    n = {"once": 1.0, "twice": 2.0, "thrice": 3.0}.get(phrase.get("once")) or phrase.number()
+    period = phrase.get("period").replace("night", "day")
+    return {"schedule": f"{n:g}/{period}"}
+
+
+def schedule_of(between_s: float) -> str:
+    """How often runs start, as the scenario's key says it."""
+    named = {HOUR: "hourly", DAY: "daily", WEEK: "weekly", MONTH: "monthly"}
+    return named.get(between_s, f"{MONTH / between_s:.6g}/month")
+
+
 def _power(field: str) -> Rule:
     where = r"\s*(?:/|per|a)\s*rack" if "rack" in field else ""
     return Rule(
@@ -350,6 +363,15 @@ MONEY = (
 )
 
 DEADLINES = (
+    Rule(
+        r"\b(?:(?P<once>once|twice|thrice)|{n}\s*(?:times|x|runs))\s+(?:(?:per|an?|every|each)\s+)"
+        r"(?P<period>day|night|week|month)\b",
+        _times,
+    ),
+    means(r"\b(?:every|each)\s+week-?end\b", schedule="weekly"),
+    Rule(r"\bevery\s+{ot}\b", lambda p: {"schedule": schedule_of(p.seconds())}),
+    means(r"\bevery\s+other\s+day\b", schedule=schedule_of(2 * DAY)),
+    Rule(r"\b(?P<adverb>hourly|daily|weekly|monthly)\b", lambda p: {"schedule": p.get("adverb")}),
     Rule(
         r"\b(?:horizon(?:\s+of|:)?|planning\s+for)\s+{t}",
         lambda p: {"budget.horizon_months": p.seconds() / MONTH},

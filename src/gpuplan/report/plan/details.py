@@ -1,6 +1,7 @@
 """Tables of a plan beyond its first screen: pools, replays, figures, growth, candidates."""
 
 from collections.abc import Callable, Iterator
+from datetime import date, timedelta
 
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, Replay
 from gpuplan.domain.plan.comparison import CalendarRow
@@ -26,6 +27,7 @@ def detail_tables(answer: Answer, *, n_most: int | None) -> Iterator[Table]:
     yield trade_table(answer)
     yield calendar_table(answer)
     yield growth_table(answer)
+    yield order_table(answer)
     yield rejected_table(answer, n_most)
 
 
@@ -135,6 +137,25 @@ def _figures(answer: Answer, plan: ChosenPlan) -> Iterator[tuple[str, str]]:
     if answer.uncertainty is not None:
         share = percent(answer.uncertainty.kept_frac)
         yield "samples in which the plan is enough", share
+
+
+def order_table(answer: Answer) -> Table:
+    """What is bought or reserved, with the day of the order; empty where nothing is."""
+    today = date.fromisoformat(answer.provenance.as_of)
+
+    def day(seconds: float) -> str:
+        return (today + timedelta(seconds=seconds)).isoformat()
+
+    columns = {
+        "order by": lambda order: day(order.order_s),
+        "in service": lambda order: day(order.service_s),
+        "purchase": lambda order: order.purchase,
+        "node": lambda order: order.name,
+        ">nodes": lambda order: str(order.n_nodes),
+        ">GPUs": lambda order: str(order.n_accelerators),
+        ">paid at once": lambda order: usd(order.usd),
+    }
+    return table("Orders by date", answer.plan.bill.orders if answer.plan else (), columns)
 
 
 def growth_table(answer: Answer) -> Table:

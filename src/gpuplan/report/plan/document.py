@@ -38,8 +38,12 @@ def plan_document(answer: Answer) -> Document:
     body = _plain(asdict(answer))
     if body["plan"]:
         body["plan"].update(body["plan"].pop("bill"))
+        if not body["plan"]["orders"]:  # nothing is bought or reserved
+            del body["plan"]["orders"]
         for pool in body["plan"]["pools"]:
             pool.update(pool.pop("layout"), **pool.pop("steps"))
+            if pool["use"]["load_frac"] == 1.0:  # the only pool of its workload
+                del pool["use"]["load_frac"]
     for key in ("largest", "question"):
         if not body["explanation"][key]:  # nobody asked
             del body["explanation"][key]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gpuplan.domain.sheet import Sheet, Table
-from gpuplan.domain.simulation.outcome import Summary
+from gpuplan.domain.simulation.outcome import WEIGHTED, Summary
 from gpuplan.domain.simulation.simulation import NetworkSimulation, Simulation, SmallestFleet
 from gpuplan.report.document import result_sheet
 from gpuplan.report.formats import count, frac
@@ -80,6 +80,9 @@ def _deployment(found: Run) -> str:
         forecast = found.forecast
         return f"{forecast.name} on {found.servers.n_engines} × {forecast.accelerator.name}"
     setup = found.setup
+    if isinstance(found, Simulation) and found.fleet.router == WEIGHTED:
+        pools = " + ".join(each.name for each in found.classes)
+        return f"{setup.model.name} ({precision_name(setup.storage)}) on {pools}"
     n, decode = str(found.fleet.n_engines // setup.n_engines), found.fleet.decode
     if decode is not None:
         n = f"{n} prefill and {decode.n_engines} decode replicas"

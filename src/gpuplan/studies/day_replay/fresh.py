@@ -4,7 +4,8 @@ The replay is made from what the plan itself names, so that a plan file can be h
 without the choice that it came from.
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from functools import partial
 
 import numpy as np
@@ -14,7 +15,7 @@ from gpuplan.domain.model.network import Model
 from gpuplan.domain.plan.answer import Answer, PlannedPool
 from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.plan.facts import PlanFacts, ReplayedRequests
-from gpuplan.domain.plan.roles import only
+from gpuplan.domain.plan.roles import merged
 from gpuplan.domain.scenario.workload import Serving, Workload
 from gpuplan.domain.simulation.outcome import Outcome
 from gpuplan.errors import InputError
@@ -27,7 +28,9 @@ from gpuplan.studies.sizing.simulator import FleetSimulator
 from gpuplan.studies.sizing.streams import Load, UserStreams
 from gpuplan.studies.sizing.task import SizingTask, task_of
 
+SAME_FRAC = 1e-3  # of the load: shares of pools add up to all of it
 UNSEEN_DRAW = 3  # sizing and the replay of the choice used 0 to 2
+POOL_DRAWS = 16  # between draws of pools behind one router: their streams are their own
 
 
 def plan_facts(inputs: PlanInputs, answer: Answer) -> PlanFacts:
@@ -56,24 +59,60 @@ def _model(inputs: PlanInputs, workload: Workload) -> Model | None:
         return None
 
 
-def fresh_replay(inputs: PlanInputs, answer: Answer, name: str) -> ReplayedRequests | None:
-    """The planned replicas of a workload at its peak, on new draws; None: it is not simulated."""
+def fresh_replay(
+    inputs: PlanInputs, answer: Answer, name: str, *, draw: int = UNSEEN_DRAW
+) -> ReplayedRequests | None:
+    """The planned replicas of a workload at its peak, on new draws; None: it is not simulated.
+
+    Of several pools behind one router, each has its share of the load.
+    """
     workload = inputs.scenario.workload(name)
-    pool = None if answer.plan is None else only(answer.plan.pools, name)
+    pools = [] if answer.plan is None else [*merged(answer.plan.pools)]
+    mine = [pool for pool in pools if pool.workload == name and pool.use.load_frac > 0]
     is_served = workload is not None and isinstance(workload.work, Serving)
-    if pool is None or not is_served or workload is None or workload.capacities:
+    is_known = mine and all(pool.layout.role == "" for pool in mine)
+    if not is_known or not is_served or workload is None or workload.capacities:
         return None
+    task = task_of(workload, inputs.scenario, inputs.around)
+    found = [
+        _pool_replayed(task, pool, draw=draw + POOL_DRAWS * place)
+        for place, pool in enumerate(mine)
+    ]
+    known = [each for each in found if each is not None]
+    shares = [pool.use.load_frac for pool in mine]
+    is_whole = abs(sum(shares) - 1.0) < SAME_FRAC and len(known) == len(mine)
+    return _joined(known, shares) if is_whole else None
+
+
+def _pool_replayed(task: SizingTask, pool: PlannedPool, *, draw: int) -> ReplayedRequests | None:
+    """The share of the peak that is the pool's; None where it is not simulated."""
     if not pool.engine:
         return None  # no language model behind an engine: sized by its batches, not by a scheduler
-    task = task_of(workload, inputs.scenario, inputs.around)
     runs = _simulator(task, pool)
     n_serving = pool.n_replicas - pool.n_spare_replicas
     if runs is None or n_serving < 1:
         return None
     # SLOs are met until growth asks for more: the first period's peak is the one that they name.
-    found = _replayed(runs, task.demand.peak_of(0, 0), n_serving)
+    found = _replayed(runs, pool.use.load_frac * task.demand.peak_of(0, 0), n_serving, draw=draw)
     # Engines that prefill and engines that decode are replicas of pools of their own.
     return replace(found, n_replicas=n_serving * pool.layout.spread.n_roles)
+
+
+def _joined(parts: Sequence[ReplayedRequests], shares: Sequence[float]) -> ReplayedRequests:
+    """Requests of all pools, as many of each as its share of the load, evenly over one time."""
+    if len(parts) == 1:
+        return parts[0]
+    n_all = min(len(part.arrive_s) / share for part, share in zip(parts, shares, strict=True))
+    counts = [int(n_all * share) for share in shares]
+    order = np.argsort(np.concatenate([np.arange(n) / n for n in counts]), kind="stable")
+    columns = {
+        field.name: np.concatenate(
+            [getattr(part, field.name)[:n] for part, n in zip(parts, counts, strict=True)]
+        )[order]
+        for field in fields(ReplayedRequests)
+        if field.name != "n_replicas"
+    }
+    return ReplayedRequests(n_replicas=sum(part.n_replicas for part in parts), **columns)
 
 
 def _simulator(task: SizingTask, pool: PlannedPool) -> FleetSimulator | None:
@@ -106,13 +145,15 @@ def _is_of(pool: PlannedPool, candidate: Candidate) -> bool:
     )
 
 
-def _replayed(runs: FleetSimulator, peak_per_s: float, n_serving: int) -> ReplayedRequests:
+def _replayed(
+    runs: FleetSimulator, peak_per_s: float, n_serving: int, *, draw: int = UNSEEN_DRAW
+) -> ReplayedRequests:
     """The peak on so many replicas; a large fleet by one of the pools that it consists of."""
     if isinstance(runs.streams, UserStreams):
         return _replayed_users(runs, runs.streams, n_serving)
     n = min(n_serving, POOL)
     rate = peak_per_s * n / n_serving
-    requests = runs.streams.at(rate, runs.n_requests(rate), draw=UNSEEN_DRAW)
+    requests = runs.streams.at(rate, runs.n_requests(rate), draw=draw)
     outcome = runs.outcome(requests, n)
     return _requests(outcome, np.arange(len(requests)), n_serving)
 

@@ -229,7 +229,7 @@ def _accelerators(choice: Choice, option: FleetOption) -> Ints:
 def _place(choice: Choice) -> Ints:
     """For each hour of the week, its kind in the choice's own hours; -1: after the last job."""
     hour_s = np.asarray(choice.table.problem.horizon.hour_s)
-    if choice.is_jobs:
+    if choice.is_jobs and not choice.repeats:
         ends_h = np.cumsum(hour_s) / HOUR
         found = np.searchsorted(ends_h, np.arange(N_HOURS) + 0.5, side="right")
         return ints(np.where(found < len(hour_s), found, -1))
@@ -242,7 +242,7 @@ def _place(choice: Choice) -> Ints:
 
 def _remarks(choice: Choice) -> Iterator[str]:
     n = len(choice.table.problem.horizon.hour_s)
-    if choice.is_jobs:
+    if choice.is_jobs and not choice.repeats:
         yield JOBS
     elif n > 1 and n not in IN_ORDER:
         yield UNORDERED

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+import numpy as np
+
 from gpuplan.domain.plan.answer import (
     Alternative,
     Answer,
@@ -17,6 +19,10 @@ from gpuplan.domain.plan.answer import (
 )
 from gpuplan.domain.plan.bill import CashLine
 from gpuplan.domain.plan.comparison import ComparisonRow
+from gpuplan.domain.plan.facts import ReplayedRequests
+from gpuplan.domain.plan.sizing import Sizing
+from gpuplan.studies.day_replay.fresh import fresh_replay
+from gpuplan.studies.day_replay.replay import FRESH_DRAW
 from gpuplan.studies.explanation.answer import planned_answer
 from gpuplan.studies.market.owned import Standing, staff_usd_per_h
 from gpuplan.studies.planning.groups import SolvedGroup
@@ -24,6 +30,7 @@ from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.planning.owned_first import OwnedParts, OwnedReach
 from gpuplan.units import DAY, HOURS_PER_MONTH
 
+WARMUP_FRAC = 0.1  # of a run, in which a fleet fills
 OfWorkload = TypeVar("OfWorkload", CashLine, PlannedPool, Rejected, Replay)
 
 
@@ -51,12 +58,31 @@ def as_one_workload(answer: Answer, parts: OwnedParts, whole: PlannedLoad) -> An
         rejected=_renamed(answer.rejected, names),
         plan=replace(
             plan,
-            pools=_renamed(plan.pools, names),
+            pools=_renamed(_with_shares(plan.pools, parts), names),
             bill=replace(plan.bill, cash_flow=flow),
             slo=_worst(plan, names),
             replays=_renamed(plan.replays, names),
         ),
     )
+
+
+def _with_shares(pools: Sequence[PlannedPool], parts: OwnedParts) -> list[PlannedPool]:
+    """The pools with the share of the peak that each part of the workload carries today."""
+    works = {w.name for w in parts.inputs.scenario.workloads if w.band is not None}
+    loads = {s.workload: _load_now(s) for s in parts.sizings if s.workload in works}
+    total = sum(loads.values())
+    return [
+        replace(pool, use=replace(pool.use, load_frac=loads[pool.workload] / total))
+        if pool.workload in loads
+        else pool
+        for pool in pools
+    ]
+
+
+def _load_now(sizing: Sizing) -> float:
+    """At the peak of the first period; a part that begins later has none yet."""
+    is_there = sizing.demand.periods.start_s[0] <= 0
+    return sizing.demand.peak_of(0, 0) if is_there else 0.0
 
 
 def _renamed(given: Sequence[OfWorkload], names: dict[str, str]) -> tuple[OfWorkload, ...]:
@@ -65,7 +91,7 @@ def _renamed(given: Sequence[OfWorkload], names: dict[str, str]) -> tuple[OfWork
 
 
 def _worst(plan: ChosenPlan, names: dict[str, str]) -> SloResults:
-    """Of both parts the one that comes nearest to its limit, or violates it."""
+    """Of all parts the one that comes nearest to its limit, or violates it."""
     found: dict[tuple[str, str], SloResult] = {}
     for each in plan.slo.promises:
         mine = replace(each, workload=names.get(each.workload, each.workload))
@@ -80,6 +106,35 @@ def _reached_s(result: SloResult) -> float:
     return result.reached_s.value if result.reached_s else 0.0
 
 
+def with_joint_latency(inputs: PlanInputs, answer: Answer, name: str) -> Answer:
+    """The answer with latencies over the requests of all pools, which one router sends by weight.
+
+    Every pool meets its SLOs by itself: the range is as wide as that of the one nearest to them.
+    """
+    replay = fresh_replay(inputs, answer, name, draw=FRESH_DRAW)
+    if replay is None or answer.plan is None:
+        return answer
+    found = tuple(
+        _joint(each, replay) if each.workload == name else each for each in answer.plan.slo.promises
+    )
+    slo = replace(answer.plan.slo, promises=found)
+    return replace(answer, plan=replace(answer.plan, slo=slo))
+
+
+def _joint(result: SloResult, replay: ReplayedRequests) -> SloResult:
+    metric, _, statistic = result.what.partition(" ")
+    columns = {"ttft": replay.ttft_s, "tpot": replay.tpot_s, "e2e": replay.e2e_s}
+    if metric not in columns or result.reached_s is None:
+        return result
+    values = columns[metric][replay.output_tokens > 1] if metric == "tpot" else columns[metric]
+    values = values[int(WARMUP_FRAC * len(values)) :]
+    is_mean = statistic == "mean"
+    value_s = float(values.mean() if is_mean else np.percentile(values, float(statistic[1:])))
+    ratio = value_s / result.reached_s.value
+    bound_s = None if result.bound_s is None else result.bound_s * ratio
+    return replace(result, reached_s=result.reached_s.scaled(ratio), bound_s=bound_s)
+
+
 def with_owned(
     inputs: PlanInputs,
     found: tuple[OwnedReach, OwnedParts],
@@ -91,6 +146,7 @@ def with_owned(
     """The plan in which owned nodes carry what they can and others the rest."""
     reach, parts = found
     answer = as_one_workload(planned_answer(parts.inputs, groups), parts, whole.load[0])
+    answer = with_joint_latency(inputs, answer, reach.workload)
     usd = usd_per_month(groups)
     line = f"{_reach_text(inputs, reach)}; the rest is served beside them"
     lines = [line]

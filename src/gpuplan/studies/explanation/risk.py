@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import prod
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from gpuplan.candidates.risk import (
 from gpuplan.domain.columns import floats
 from gpuplan.domain.plan.comparison import PlanRisk, RiskFleet
 from gpuplan.domain.plan.sizing import Sized, Sizing
+from gpuplan.studies.day_replay.joint_odds import SureFleet, met_together
 from gpuplan.studies.explanation.rows import PricedRow, row_choice, rows_alone
 from gpuplan.studies.planning.groups import SolvedGroup
 from gpuplan.studies.planning.inputs import PlanInputs
@@ -53,12 +53,11 @@ class ServiceRisk:
         """Load at the peak of the first period."""
         return self.sizing.demand.peak_of(0, 0)
 
-    def is_enough(self, samples: RiskSamples) -> np.ndarray:
-        """[sample] 1 where the chosen fleet meets all SLOs."""
+    @property
+    def fleet(self) -> SureFleet | None:
+        """What the service is met by, and its load; None where nothing is chosen for it alone."""
         sized, load = (self.chosen.sized, self.peak) if self.chosen else self._stream
-        if sized is None or sized.carried is None:
-            return np.ones(len(samples.luck_frac), dtype=np.int64)
-        return FleetRisk(sized.carried, samples).is_enough(sized.n_replicas, load)
+        return None if sized is None else SureFleet(self.model, sized, load)
 
     @property
     def _stream(self) -> tuple[Sized | None, float]:
@@ -216,13 +215,8 @@ def plan_risk(inputs: PlanInputs, services: Sequence[ServiceRisk]) -> PlanRisk |
 
 
 def _together(services: Sequence[ServiceRisk], samples: RiskSamples) -> float:
-    """Share of the samples in which every service meets its SLOs.
-
-    Predictions of one model are off together, those of different models each on its own.
-    """
-    kinds = {kind: at for at, kind in enumerate(dict.fromkeys(x.model for x in services))}
-    met = (each.is_enough(samples.of_kind(kinds[each.model])) for each in services)
-    return float(np.mean(prod(met, start=1)))
+    """Share of the samples in which every service meets its SLOs."""
+    return met_together([each.fleet for each in services if each.fleet], samples)
 
 
 def _fleets(services: Sequence[ServiceRisk], level: float | None) -> Iterator[RiskFleet]:

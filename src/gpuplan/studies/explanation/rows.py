@@ -21,7 +21,7 @@ from gpuplan.studies.planning.groups import SolvedGroup
 from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.planning.options import FleetTable, fleet_table
 from gpuplan.studies.planning.priced import priced
-from gpuplan.studies.sizing.likely import probability_of
+from gpuplan.studies.sizing.likely import is_likely, probability_of, saturation_text
 from gpuplan.studies.sizing.task import SizingTask
 from gpuplan.units import HOUR, HOURS_PER_MONTH
 
@@ -144,7 +144,7 @@ class _Rows:
             # What may be chosen stands for its row, whatever else was sized for it.
             if _key(candidate) not in self.eligible or self._is_eligible(candidate):
                 by_key.setdefault(_key(candidate), []).append(option)
-        for options in by_key.values():
+        for options in map(self._likeliest, by_key.values()):
             found = self._cheapest(options)
             if found is None:
                 first = self.alone.table.row_of(options[0]).sized.candidate
@@ -152,6 +152,11 @@ class _Rows:
                 continue
             sized = found.table.row_of(found.selection.chosen[0]).sized
             yield PricedRow(self._row(found, sized), found, sized)
+
+    def _likeliest(self, options: list[FleetOption]) -> list[FleetOption]:
+        """Layouts as sure as is asked for; all of them where none is."""
+        rows = self.alone.table
+        return [o for o in options if is_likely(self.task, rows.row_of(o).sized)] or options
 
     def _cheapest(self, options: Sequence[FleetOption]) -> Choice | None:
         """The cheapest fleet; a whole accelerator where a fraction alone on it costs the same."""
@@ -230,7 +235,9 @@ class _Rows:
             yield UNMEASURED
         found = probability_of(self.task, sized)
         if level is not None and found is not None and found < level:
-            yield f"no number of replicas reaches {level:.0%}"
+            yield f"no number of replicas that is worth its price reaches {level:.0%}"
+        elif level is not None and (told := saturation_text(self.task, sized)):
+            yield told
 
     def rejected(self) -> Iterator[PricedRow]:
         """Accelerators that can be paid for and have no fleet as published or asked for."""

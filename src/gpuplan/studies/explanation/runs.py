@@ -43,7 +43,7 @@ def run_reasons(scenario: Scenario, runs: ComparedRuns) -> Explanation:
     return Explanation(
         why=(
             *(f"{name}: {remark}" for remark in (*job.remarks, job_line(job))),
-            f"{name}: the run costs ${runs.chosen.usd:,.0f}",
+            f"{name}: {_cost_text(runs.chosen)}",
             *_checkpoint_lines(scenario, job),
         ),
         why_not=tuple(_why_not(runs)),
@@ -51,6 +51,16 @@ def run_reasons(scenario: Scenario, runs: ComparedRuns) -> Explanation:
         crossovers=tuple(_crossovers(runs)),
         next_spend=(*_surer(runs.chosen), *_faster_storage(scenario, runs.chosen)),
         naive=tuple(_without_interruptions(job, deadline_s)),
+    )
+
+
+def _cost_text(run: PricedRun) -> str:
+    if run.n_runs == 1.0:
+        return f"the run costs ${run.usd:,.0f}"
+    n_months = run.span_s / MONTH
+    return (
+        f"each run costs ${run.each_usd:,.2f}; {run.n_runs / n_months:.3g} of them make a month of "
+        f"${run.usd / n_months:,.0f}"
     )
 
 
@@ -122,7 +132,7 @@ def _why_not(runs: ComparedRuns) -> Iterator[WhyNot]:
         yield WhyNot(
             question=f"{run.job.candidate.accelerator}, for {run.job.candidate.workload}",
             fleet=_fleet(run),
-            answer=f"${run.usd:,.0f} for the run{port}; {_length(run)}",
+            answer=f"${run.each_usd:,.0f} for the run{port}; {_length(run)}",
             extra_usd_per_month=runs.usd_per_month(run) - runs.usd_per_month(runs.chosen),
         )
 
@@ -149,7 +159,7 @@ def run_alternatives(runs: ComparedRuns) -> Iterator[Alternative]:
             usd_per_month=runs.usd_per_month(run),
             extra_usd_per_month=runs.usd_per_month(run) - runs.usd_per_month(runs.chosen),
             power_w=run.power_w or 0.0,
-            remark=f"${run.usd:,.0f} for the run of {_length(run)}",
+            remark=f"${run.each_usd:,.0f} for the run of {_length(run)}",
         )
 
 
@@ -190,7 +200,7 @@ def _row(run: PricedRun, deadline_s: float | None, *, is_chosen: bool) -> Compar
         layout=pool_layout(candidate, job.n_accelerators_per_node),
         n_replicas=1 if candidate.run else job.n_replicas,
         n_accelerators=job.n_accelerators,
-        usd_per_month=run.usd / max(1.0, job.wall_s.value / MONTH),
+        usd_per_month=run.usd / max(1.0, run.span_s / MONTH),
         usd_per_million_tokens=None,
         latency={},
         probability_frac=in_time_frac(job, deadline_s),
@@ -202,7 +212,7 @@ def _row(run: PricedRun, deadline_s: float | None, *, is_chosen: bool) -> Compar
             price_source=f"{run.usd_per_accelerator_h:.2f} USD per accelerator-hour",
             run=RunFigures(
                 wall_s=job.wall_s.value,
-                total_usd=run.usd,
+                total_usd=run.each_usd,
                 mfu_frac=job.training.mfu_frac if job.training else None,
                 fit_probability_frac=job.training.fit_probability_frac if job.training else None,
                 is_past_knee=job.training is not None and job.training.is_past_knee,

@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuplan.cost.bill import cents_by_cause
 from gpuplan.cost.statement import evidence_text, shares_of
-from gpuplan.domain.plan.bill import CashLine, PeriodCost, PlanBill, PlanCostLine
+from gpuplan.domain.plan.bill import CashLine, PeriodCost, PlanBill, PlanCostLine, PlannedOrder
 from gpuplan.domain.plan.selection import BillKind, BillLine, FleetOption
 from gpuplan.studies.planning.chosen import Choice
 from gpuplan.units import HOUR
@@ -25,7 +25,29 @@ def plan_bill(choice: Choice) -> PlanBill:
         present_value_usd=sum(line.worth_cents for line in choice.bill) / 100.0,
         cash_flow=tuple(_cash_flow(choice)),
         by_period=tuple(_periods(choice)),
+        orders=tuple(sorted(_orders(choice), key=lambda order: order.service_s)),
     )
+
+
+def _orders(choice: Choice) -> Iterator[PlannedOrder]:
+    """Nodes that are committed to, each order with the day by which it has to be placed."""
+    problem, period_s = choice.table.problem, choice.table.problem.horizon.period_s
+    terms = {each.name: each for each in problem.terms}
+    for order in choice.selection.orders:
+        given, rate = terms[order.terms], choice.table.rates.get(order.terms)
+        if order.scenario not in (None, 0):
+            continue
+        lead_s = choice.table.leads.get(order.terms, 0.0)
+        service_s = max(lead_s, (order.period + given.n_lead_periods) * period_s)
+        yield PlannedOrder(
+            name=rate.node.name if rate else order.pool,
+            purchase=given.purchase,
+            n_nodes=order.n_nodes,
+            n_accelerators=order.n_nodes * choice.pool(order.pool).n_accelerators_per_node,
+            order_s=service_s - lead_s,
+            service_s=service_s,
+            usd=order.n_nodes * given.upfront_usd,
+        )
 
 
 def _usd(lines: Iterator[BillLine]) -> float:

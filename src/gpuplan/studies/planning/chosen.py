@@ -40,12 +40,13 @@ class Choice(NamedTuple):
     selection: Selection
     is_jobs: bool = False  # runs with an end, not services
     host: str = ""  # pool of services in whose idle hours the runs work; empty: nodes of their own
+    repeats: bool = False  # runs of a schedule, over the whole horizon
 
     @property
     def span_s(self) -> float:
-        """The horizon of services; of runs, until the last one ends."""
+        """The horizon of services and schedules; of other runs, until the last one ends."""
         horizon = self.table.problem.horizon
-        if self.is_jobs:
+        if self.is_jobs and not self.repeats:
             busy = sum(option.need[0, 0] for option in self.selection.chosen) > 0
             return float(horizon.hour_s[busy].sum())
         return horizon.shape[1] * horizon.period_s

@@ -5,7 +5,7 @@ which services are quiet: each such shape is one more fleet to choose from. A wi
 day leaves the longest wait at 24 - k hours, so a deadline of a day is met.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -63,3 +63,14 @@ def in_quiet_hours(
 
 def _remark(hours_per_week: float) -> str:
     return f"deferrable: it runs in the quietest {hours_per_week / 7:.3g} hours of the day"
+
+
+def interval_of(scenario: Scenario, sizing: Sizing) -> float | None:
+    """Seconds from the start of a run to that of the next; None where it has no schedule."""
+    workload = scenario.workload(sizing.workload)
+    return workload.interval_s if workload else None
+
+
+def is_recurring(scenario: Scenario, sizings: Iterable[Sizing]) -> bool:
+    """Whether these are runs of a schedule, over the whole horizon."""
+    return any(interval_of(scenario, sizing) is not None for sizing in sizings)

@@ -15,7 +15,7 @@ from math import inf
 from typing import NamedTuple
 
 from gpuplan.domain.plan.answer import ChosenPlan, PlanProof, Replay, SloResult, SloResults
-from gpuplan.domain.plan.bill import PlanBill
+from gpuplan.domain.plan.bill import PeriodCost, PlanBill
 from gpuplan.domain.plan.selection import Conflict, FleetOption, Selection, SelectionProblem
 from gpuplan.domain.plan.sizing import Sizing
 from gpuplan.domain.provenance import Estimate
@@ -61,13 +61,26 @@ def solve_groups(
 ) -> list[SolvedGroup] | tuple[str, ...]:
     """Services share their fleet, runs with an end are bought apart; or why there is no plan."""
     begin("selecting the fleet")
-    ending = {work.name for work in scenario.workloads if work.has_end}
-    runs = [s for s in sizings if s.workload in ending]
+    ending = {work.name: work.interval_s is not None for work in scenario.workloads if work.has_end}
     services = [s for s in sizings if s.workload not in ending]
-    if runs and services:
-        return _both_solved(services, as_fleets(runs), solve, share_time)
-    found = solve(services or as_fleets(runs), not services, ())
-    return [found] if isinstance(found, SolvedGroup) else found
+    kinds = ([s for s in sizings if ending.get(s.workload) is again] for again in (False, True))
+    runs = [as_fleets(scenario, mine) for mine in kinds if mine]
+    if services and runs:
+        found = _both_solved(services, runs[0], solve, share_time)
+    else:
+        alone = solve(services or runs[0], not services, ())
+        found = [alone] if isinstance(alone, SolvedGroup) else alone
+    return _beside(found, runs[1], solve) if len(runs) > 1 else found
+
+
+def _beside(
+    found: list[SolvedGroup] | tuple[str, ...], runs: Sequence[Sizing], solve: Solve
+) -> list[SolvedGroup] | tuple[str, ...]:
+    """What was found with the runs of schedules beside it, within what is left."""
+    if isinstance(found, tuple):
+        return found
+    last = solve(runs, True, [group.choice for group in found])
+    return [*found, last] if isinstance(last, SolvedGroup) else last
 
 
 def _both_solved(
@@ -176,7 +189,7 @@ def _both(first: float | None, second: float | None) -> float | None:
 
 
 def _joined_bill(first: PlanBill, second: PlanBill) -> PlanBill:
-    """Services with the runs beside them: the periods are those of the services."""
+    """Services with the runs beside them: periods are those of services and of schedules."""
     return PlanBill(
         cost_lines=first.cost_lines + second.cost_lines,
         once_usd=first.once_usd + second.once_usd,
@@ -184,7 +197,25 @@ def _joined_bill(first: PlanBill, second: PlanBill) -> PlanBill:
         span_s=max(first.span_s, second.span_s),
         present_value_usd=first.present_value_usd + second.present_value_usd,
         cash_flow=first.cash_flow + second.cash_flow,
-        by_period=first.by_period,
+        by_period=_joined_periods(first.by_period, second.by_period),
+        orders=first.orders + second.orders,
+    )
+
+
+def _joined_periods(
+    first: tuple[PeriodCost, ...], second: tuple[PeriodCost, ...]
+) -> tuple[PeriodCost, ...]:
+    """Each period of the first with what the second costs in it, where it has the same ones."""
+    ends = [[round(each.start_s + each.span_s) for each in given] for given in (first, second)]
+    if ends[0] != ends[1]:
+        return first  # runs that end before
+    return tuple(
+        replace(
+            one,
+            n_accelerators=one.n_accelerators + other.n_accelerators,
+            usd_per_month=one.usd_per_month + other.usd_per_month,
+        )
+        for one, other in zip(first, second, strict=True)
     )
 
 

@@ -29,7 +29,12 @@ from gpuplan.domain.scenario.terms import Resilience
 from gpuplan.domain.scenario.workload import Training
 from gpuplan.studies.market.offers import Market, rates_for
 from gpuplan.studies.market.owned import Standing, lead_time_s, staff_usd_per_h, worth_by_age
-from gpuplan.studies.planning.deferrable import in_quiet_hours, is_deferrable, quietest_first
+from gpuplan.studies.planning.deferrable import (
+    in_quiet_hours,
+    is_deferrable,
+    is_recurring,
+    quietest_first,
+)
 from gpuplan.studies.planning.limits import limits_of
 from gpuplan.studies.planning.rows import FleetRow, geometries_of, with_fractions
 from gpuplan.studies.planning.weights import energy_counts, weights_of, with_risk
@@ -47,6 +52,7 @@ class FleetTable(NamedTuple):
     problem: SelectionProblem
     by_name: dict[tuple[str, str], FleetRow]  # workload, option
     rates: dict[str, NodeRate]  # by the name of the terms
+    leads: Mapping[str, float] = MappingProxyType({})  # seconds from order to service, likewise
 
     def row_of(self, option: FleetOption) -> FleetRow:
         """What the option was made of."""
@@ -88,12 +94,15 @@ def fleet_table(
     is_staffed = not is_jobs or all(work.has_end for work in scenario.workloads)
     problem = replace(
         problem,
-        limits=limits_of(scenario, periods, is_jobs=is_jobs),
+        limits=limits_of(
+            scenario, periods, is_jobs=is_jobs and not is_recurring(scenario, sizings)
+        ),
         weights=weights_of(scenario),
         site_usd_per_h=staff_usd_per_h(scenario) if is_staffed else 0.0,
     )
     by_name = {(row.option.workload, row.option.name): row for row in rows}
-    return FleetTable(problem=problem, by_name=by_name, rates=rates)
+    leads = _leads(scenario, catalog, rates)
+    return FleetTable(problem=problem, by_name=by_name, rates=rates, leads=leads)
 
 
 def _problem(
@@ -113,13 +122,12 @@ def _problem(
         for rate in market.rates
         if pool_name(rate) in used and not outlasts(rate, periods)
     }
-    leads = _leads(scenario, catalog)
+    leads = _leads(scenario, catalog, rates)
     problem = SelectionProblem(
         horizon=horizon_of(scenario, hours, periods, n_scenarios=n_scenarios(scenario, periods)),
         pools=_pools(scenario, catalog, market, used=used),
         terms=tuple(
-            terms_of(rate, periods, lead_s=leads.get(rate.node.accelerator, 0.0))
-            for rate in rates.values()
+            terms_of(rate, periods, lead_s=leads.get(name, 0.0)) for name, rate in rates.items()
         ),
         options=tuple(row.option for row in rows),
         objective=scenario.objective,
@@ -329,14 +337,14 @@ def terms_of(rate: NodeRate, periods: Periods, *, lead_s: float = 0.0) -> NodeTe
     )
 
 
-def _leads(scenario: Scenario, catalog: Catalog) -> dict[str, float]:
-    """Time from order to service, by accelerator that can be bought."""
-    return {
-        str(find_accelerator(given.accelerator, catalog).accelerator.id): lead_time_s(
-            scenario, given
-        )
-        for given in scenario.prices.hardware
+def _leads(scenario: Scenario, catalog: Catalog, rates: Mapping[str, NodeRate]) -> dict[str, float]:
+    """Time from order to service of what can be bought, by terms; street prices have the usual."""
+    given = {
+        str(find_accelerator(price.accelerator, catalog).accelerator.id): price
+        for price in scenario.prices.hardware
     }
+    bought = {k: rate.node.accelerator for k, rate in rates.items() if rate.capital is not None}
+    return {name: lead_time_s(scenario, given.get(kind)) for name, kind in bought.items()}
 
 
 def is_known(rate: NodeRate, scenario: Scenario, catalog: Catalog) -> bool:

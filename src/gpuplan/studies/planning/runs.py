@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuplan.domain.columns import floats, ints
 from gpuplan.domain.money.rates import NodeRate
@@ -29,9 +30,10 @@ from gpuplan.selection.choose import select
 from gpuplan.selection.training import training_options
 from gpuplan.studies.market.offers import Market, indexed
 from gpuplan.studies.planning.chosen import Choice
+from gpuplan.studies.planning.deferrable import interval_of, is_recurring
 from gpuplan.studies.planning.options import pool_name
 from gpuplan.studies.planning.priced import priced
-from gpuplan.units import DAY, HOUR, HOURS_PER_WEEK, MONTH
+from gpuplan.units import DAY, HOUR, HOURS_PER_WEEK, MONTH, WEEK
 
 N_STARTS = 24  # between now and the last deadline, at which a run may begin
 NO_RESERVE = Reserve(
@@ -62,41 +64,69 @@ def _n_existing(rate: NodeRate, before: Sequence[Choice]) -> int:
     return int(np.max(np.sum(there, axis=0))) if there else 0
 
 
-def as_fleets(sizings: Sequence[Sizing]) -> list[Sizing]:
-    """Runs that begin together: each is needed in the blocks of time before its end."""
-    walls = sorted({job.wall_s.value for sizing in sizings for job in sizing.jobs})
-    if not walls:
+def as_fleets(scenario: Scenario, sizings: Sequence[Sizing]) -> list[Sizing]:
+    """Runs that begin together: each is needed in the blocks of time before its end.
+
+    Runs of a schedule fill so much of every week of the horizon; growth of services is not theirs.
+    """
+    busy_s = {
+        sizing.workload: [_busy_s(job, interval_of(scenario, sizing)) for job in sizing.jobs]
+        for sizing in sizings
+    }
+    ends = sorted({each for found in busy_s.values() for each in found})
+    if not ends:
         return list(sizings)
-    widths = np.diff(np.concatenate([[0.0], walls]))
-    hours = HourLoads(
-        # Falling, so that blocks keep their order in time.
-        load_frac=floats(np.linspace(1.0, 0.5, len(walls))),
-        hours_per_week=floats(widths / walls[-1] * HOURS_PER_WEEK),
-    )
-    periods = Periods(
-        scenarios=("mid",),
-        start_s=floats([0.0]),
-        length_s=floats([walls[-1]]),
-        load_ratio=floats([[1.0]]),
-    )
+    periods = _one_period(ends[-1])
+    if is_recurring(scenario, sizings):
+        given = sizings[0].demand.periods
+        periods = replace(given, load_ratio=floats(np.ones(given.load_ratio.shape)))
+        ends = ends if ends[-1] >= WEEK else [*ends, WEEK]
+    hours = _blocks(ends)
     return [
         replace(
             sizing,
             demand=replace(sizing.demand, hours=hours, periods=periods),
-            sized=tuple(_sized(job, walls) for job in sizing.jobs),
+            sized=tuple(
+                _sized(job, np.asarray(ends) <= each, periods)
+                for job, each in zip(sizing.jobs, busy_s[sizing.workload], strict=True)
+            ),
         )
         for sizing in sizings
     ]
 
 
-def _sized(job: SizedJob, walls: Sequence[float]) -> Sized:
+def _blocks(ends: Sequence[float]) -> HourLoads:
+    """The time between ends as hours of a week; falling, so that blocks keep their order."""
+    widths = np.diff(np.concatenate([[0.0], ends]))
+    return HourLoads(
+        load_frac=floats(np.linspace(1.0, 0.5, len(ends))),
+        hours_per_week=floats(widths / ends[-1] * HOURS_PER_WEEK),
+    )
+
+
+def _busy_s(job: SizedJob, interval_s: float | None) -> float:
+    """Seconds until the run is done; of runs on a schedule, those of all runs of a week."""
+    wall_s = job.wall_s.value
+    return wall_s if interval_s is None else WEEK * min(1.0, wall_s / interval_s)
+
+
+def _one_period(length_s: float) -> Periods:
+    return Periods(
+        scenarios=("mid",),
+        start_s=floats([0.0]),
+        length_s=floats([length_s]),
+        load_ratio=floats([[1.0]]),
+    )
+
+
+def _sized(job: SizedJob, is_busy: NDArray[np.bool_], periods: Periods) -> Sized:
     n, power = job.n_replicas, job.power_w
-    need = [n if end <= job.wall_s.value else 0 for end in walls]
+    need = np.broadcast_to(np.where(is_busy, n, 0), (*periods.load_ratio.shape, len(is_busy)))
     each_w = power and power.scaled(1.0 / n)
     return Sized(
         candidate=job.candidate,
         method=job.method,
-        need=ReplicaNeed(n_replicas=ints([[need]])),
+        need=ReplicaNeed(n_replicas=ints(need)),
         reserve=NO_RESERVE,
         capacity_per_s=None,
         limits=(),
@@ -229,7 +259,7 @@ def checkpoint_costs(scenario: Scenario, job: SizedJob) -> list[CheckpointCost]:
 
 
 class PricedRun(NamedTuple):
-    """A run with the least that it costs, porting included."""
+    """A run with the least that it costs, porting included; of a schedule, all of its runs."""
 
     job: SizedJob
     option: FleetOption
@@ -237,6 +267,18 @@ class PricedRun(NamedTuple):
     once_usd: float
     usd_per_accelerator_h: float
     power_w: float | None = None  # most that its nodes draw at the wall; None: unknown
+    n_runs: float = 1.0
+    horizon_s: float | None = None  # of a schedule; None: it is one run
+
+    @property
+    def span_s(self) -> float:
+        """What the bill is of: until the run ends, or the horizon of a schedule."""
+        return self.job.wall_s.value if self.horizon_s is None else self.horizon_s
+
+    @property
+    def each_usd(self) -> float:
+        """What one run costs; of a schedule, without what is paid once for all."""
+        return self.usd if self.n_runs == 1.0 else (self.usd - self.once_usd) / self.n_runs
 
 
 class ComparedRuns(NamedTuple):
@@ -247,7 +289,7 @@ class ComparedRuns(NamedTuple):
 
     def usd_per_month(self, run: PricedRun) -> float:
         """What a run costs over the months of the chosen one: the cheaper run costs less here."""
-        return run.usd / max(1.0, self.chosen.job.wall_s.value / MONTH)
+        return run.usd / max(1.0, self.chosen.span_s / MONTH)
 
 
 def compared_runs(choice: Choice, sizings: Sequence[Sizing]) -> Iterator[ComparedRuns]:
@@ -300,12 +342,16 @@ def _run(choice: Choice, option: FleetOption, job: SizedJob) -> PricedRun:
     terms = choice.table.problem.terms
     price = min(given.usd_per_node_h for given in terms if given.pool == option.pool)
     pool = choice.pool(option.pool)
-    nodes = pool.nodes_for(int(option.need.max()))
+    nodes, horizon = pool.nodes_for(int(option.need.max())), choice.table.problem.horizon
+    paid_s = horizon.shape[1] * float(horizon.hour_s[option.need[0, 0] > 0].sum())
+    wall_s = job.wall_s.value
     return PricedRun(
         job=job,
         option=option,
-        usd=nodes * price * job.wall_s.value / HOUR + option.once_usd,
+        usd=nodes * price * paid_s / HOUR + option.once_usd,
         once_usd=option.once_usd,
         usd_per_accelerator_h=price / pool.n_accelerators_per_node,
         power_w=nodes * pool.max_w or None,
+        n_runs=paid_s / wall_s if choice.repeats else 1.0,
+        horizon_s=choice.span_s if choice.repeats else None,
     )

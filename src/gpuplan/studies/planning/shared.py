@@ -28,7 +28,7 @@ def within_what_is_left(
         for limit in problem.limits
     )
     problem = replace(problem, limits=limits)
-    if not is_jobs:
+    if not is_jobs or any(_base(limit) in SPANS_S for limit in limits):
         return problem
     for name, span_s in SPANS_S.items():
         left = _left_usd(before, name, span_s)

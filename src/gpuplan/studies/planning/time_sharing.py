@@ -22,6 +22,7 @@ from gpuplan.selection.program.solver import Effort
 from gpuplan.studies.market.offers import indexed
 from gpuplan.studies.market.ranks import RentedServer
 from gpuplan.studies.planning.chosen import Choice
+from gpuplan.studies.planning.deferrable import is_recurring
 from gpuplan.studies.planning.groups import SolvedGroup
 from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.planning.options import FleetTable, fleet_table
@@ -71,6 +72,7 @@ class SharedRun(NamedTuple):
     job: SizedJob  # on the clock of the window
     server: RentedServer
     window: IdleWindow
+    work_s: float  # of one run, where nothing stands still
 
 
 def in_idle_hours(
@@ -119,16 +121,24 @@ def _in_window(
     works = [inputs.scenario.workload(name) for name in names]
     if server is None or window.useful_s <= 0:
         return None
-    found, before_s = [], 0.0
+    found: list[SharedRun] = []
     for work in sorted((w for w in works if w), key=lambda work: work.deadline_s or np.inf):
+        before_s = sum(_work_s(run, inputs.scenario, work.deadline_s) for run in found)
         sizing = _sized(inputs, work, server, window, before_s=before_s)
         if sizing is None or not sizing.jobs:
             return None
         quickest = min(sizing.jobs, key=lambda job: job.wall_s.value)
         job = _on_the_clock(quickest, window, before_s=before_s)
-        found.append(SharedRun(sizing, job, server, window))
-        before_s += quickest.wall_s.value
+        found.append(SharedRun(sizing, job, server, window, quickest.wall_s.value))
     return found
+
+
+def _work_s(run: SharedRun, scenario: Scenario, deadline_s: float | None) -> float:
+    """What a run takes of the window before a deadline: once, or as often as its schedule says."""
+    work = scenario.workload(run.sizing.workload)
+    if work is None or work.interval_s is None or deadline_s is None:
+        return run.work_s
+    return run.work_s * ceil(deadline_s / work.interval_s - TIE)
 
 
 def _server(inputs: PlanInputs, host: Choice, window: IdleWindow) -> RentedServer | None:
@@ -189,12 +199,13 @@ def _on_the_clock(job: SizedJob, window: IdleWindow, *, before_s: float) -> Size
 
 def _group(inputs: PlanInputs, runs: Sequence[SharedRun], *, n_rounds: int) -> SolvedGroup | None:
     """The runs as a group whose nodes cost nothing more."""
-    sizings = as_fleets([replace(run.sizing, jobs=(run.job,)) for run in runs])
+    sizings = as_fleets(inputs.scenario, [replace(run.sizing, jobs=(run.job,)) for run in runs])
     table = _table(inputs.scenario, inputs, sizings, runs[0])
     found = best(table.problem, Effort())  # nodes without a price are meant
     if found is None:
         return None
-    choice = Choice(table=table, selection=found, is_jobs=True, host=runs[0].window.pool)
+    repeats, host = is_recurring(inputs.scenario, sizings), runs[0].window.pool
+    choice = Choice(table=table, selection=found, is_jobs=True, host=host, repeats=repeats)
     return SolvedGroup(choice, sizings, n_rounds)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from gpuplan.demand.statistics import peak_hour
 from gpuplan.domain.inference.serving import MOST_SLOTS, LoraUse
 from gpuplan.domain.plan.answer import Answer, PlannedPool
-from gpuplan.domain.plan.roles import only
+from gpuplan.domain.plan.roles import merged
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.requests.requests import ReplicaSpan
 from gpuplan.domain.scenario.scenario import Scenario
@@ -29,10 +29,13 @@ from gpuplan.errors import InputError, one
 from gpuplan.inputs.plan_file import read_plan
 from gpuplan.inputs.scenario.read import scenario_from_dict
 from gpuplan.studies.inference.admission import SGLANG
+from gpuplan.studies.replay.joined import joined
 from gpuplan.studies.replay.replicas import prepared, simulate_load
 from gpuplan.studies.replay.scenario import described_load, served_workload, with_described
 from gpuplan.units import HOUR
 
+SEED_STEP = 1_000_003
+SAME_FRAC = 1e-3  # of the load: shares of pools add up to all of it
 POOL = 32  # replicas behind one router, as plans size larger fleets
 LEAST_REQUESTS, MOST_REQUESTS = 12_000, 200_000
 
@@ -50,33 +53,63 @@ def simulate_planned(
     answer = read_plan(path)
     scenario = scenario_from_dict(answer.provenance.scenario, folder=path.parent)
     served = served_workload(scenario, workload, path.name)
-    pool = _pool(answer, served, path.name)
+    pools = _pools(answer, served, path.name)
     model = served.model.name if served.model else None
     if model is None:
         fix = "simulate plans of language models"
         raise one(InputError, path.name, served.name, "names no model to simulate", fix)
-    n_serving = max(1, pool.n_replicas - pool.n_spare_replicas)
-    n = n_serving if _is_closed(served) else min(n_serving, POOL)
-    taken = _peak(scenario, served, path, share=n / n_serving, duration_s=duration_s, seed=seed)
+    if len(pools) > 1 and duration_s is None:  # all of them as long as the whole would be
+        duration_s = _usual_s(_rate(served))
+    found = []
+    for place, pool in enumerate(pools):
+        # Pools behind one router have streams of their own.
+        own_seed = seed + place * SEED_STEP
+        n = _n_run(pool, served, n_pools=len(pools))
+        share = pool.use.load_frac * n / _n_serving(pool)
+        taken = _peak(scenario, served, path, share=share, duration_s=duration_s, seed=own_seed)
+        taken = replace(taken, assumptions=(*taken.assumptions, *_said(pool, n)))
+        asked, on = _asked(pool, served, taken, n, seed), _accelerators(pool)
+        ready = prepared(model, on, taken.requests, asked, overlays=overlays, store=store)
+        found.append(simulate_load(_any_adapter(ready) if taken.loop else ready, taken, asked))
+    return found[0] if len(found) == 1 else joined(found, asked)
+
+
+def _n_serving(pool: PlannedPool) -> int:
+    return max(1, pool.n_replicas - pool.n_spare_replicas)
+
+
+def _n_run(pool: PlannedPool, served: Workload, *, n_pools: int) -> int:
+    """Replicas that are run: all, or as many as speak for a large pool that stands alone."""
+    n = _n_serving(pool)
+    return n if _is_closed(served) or n_pools > 1 else min(n, POOL)
+
+
+def _asked(
+    pool: PlannedPool, served: Workload, taken: LoadSource, n: int, seed: int
+) -> SimulateRequest:
     assert isinstance(served.work, Serving)
     request = _with_adapters(_request(pool, n, seed), served.work.request.adapters)
-    asked = with_described(request, taken)
-    taken = replace(taken, assumptions=(*taken.assumptions, *_said(pool, n, n_serving)))
-    accelerator, n_each = pool.accelerator, pool.layout.spread.engine.n_accelerators
-    on = f"{n_each}x{accelerator}" if n_each > 1 else accelerator
-    ready = prepared(model, on, taken.requests, asked, overlays=overlays, store=store)
-    return simulate_load(_any_adapter(ready) if taken.loop else ready, taken, asked)
+    return with_described(request, taken)
 
 
-def _pool(answer: Answer, served: Workload, file: str) -> PlannedPool:
-    pools = () if answer.plan is None else answer.plan.pools
-    found = only(pools, served.name)
-    if found is None or not isinstance(served.work, Serving):
-        n = sum(pool.workload == served.name for pool in pools)
-        what = f"{n} pools serve it" if isinstance(served.work, Serving) else "is a batch"
-        fix = "simulate a service that one pool serves"
+def _accelerators(pool: PlannedPool) -> str:
+    """What one engine stands on, as the simulator is asked for it."""
+    n_each = pool.layout.spread.engine.n_accelerators
+    return f"{n_each}x{pool.accelerator}" if n_each > 1 else pool.accelerator
+
+
+def _pools(answer: Answer, served: Workload, file: str) -> list[PlannedPool]:
+    """The pools of a service that have a part of its load today, behind one router."""
+    pools = merged(() if answer.plan is None else answer.plan.pools)
+    found = [pool for pool in pools if pool.workload == served.name and pool.use.load_frac > 0]
+    is_whole = abs(sum(pool.use.load_frac for pool in found) - 1.0) < SAME_FRAC
+    is_one_role = all(pool.layout.role == "" for pool in found)
+    if not is_whole or not is_one_role or not isinstance(served.work, Serving):
+        what = f"{len(found)} pools serve it, and not what each of them carries"
+        what = what if isinstance(served.work, Serving) else "is a batch"
+        fix = "simulate a service of a plan that was made by this version"
         raise one(InputError, file, f"workload {served.name!r}", what, fix)
-    if not found.engine:
+    if not all(pool.engine for pool in found):
         what = "runs behind no engine whose scheduler is simulated: it was sized by its own batches"
         fix = "ask `gpuplan predict-network` for its batches, or `gpuplan verify` for the plan"
         raise one(InputError, file, f"workload {served.name!r}", what, fix)
@@ -103,8 +136,7 @@ def _peak(
 ) -> LoadSource:
     """The load of the busiest hour, or its share of one pool; long enough for percentiles."""
     assert isinstance(served.work, Serving)
-    arrivals = served.work.arrivals
-    rate = (arrivals.peak_requests_per_s or 0.0) * share
+    arrivals, rate = served.work.arrivals, _rate(served) * share
     if not rate:
         found = described_load(scenario, served.name, path=path, seed=seed)
         return found if arrivals.trace is None else _busiest_hour(found)
@@ -117,14 +149,24 @@ def _peak(
     )
     alike = replace(served, work=replace(served.work, arrivals=steady))
     places = {work.name: work for work in scenario.workloads} | {served.name: alike}
-    usual_s = min(max(HOUR, LEAST_REQUESTS / rate), max(60.0, MOST_REQUESTS / rate))
     return described_load(
         replace(scenario, workloads=tuple(places.values())),
         served.name,
         path=path,
-        duration_s=duration_s or usual_s,
+        duration_s=duration_s or _usual_s(rate),
         seed=seed,
     )
+
+
+def _rate(served: Workload) -> float:
+    """Requests per second at the peak; 0 where a trace or waiting clients say when they come."""
+    assert isinstance(served.work, Serving)
+    return served.work.arrivals.peak_requests_per_s or 0.0
+
+
+def _usual_s(rate: float) -> float:
+    """An hour, longer where few requests come and shorter where very many do."""
+    return min(max(HOUR, LEAST_REQUESTS / rate), max(60.0, MOST_REQUESTS / rate))
 
 
 def _busiest_hour(taken: LoadSource) -> LoadSource:
@@ -177,7 +219,10 @@ def _any_adapter(ready: PreparedFleet) -> PreparedFleet:
     return replace(ready, fleet=replace(ready.fleet, limits=free))
 
 
-def _said(pool: PlannedPool, n: int, n_serving: int) -> list[Assumption]:
+def _said(pool: PlannedPool, n: int) -> list[Assumption]:
     what = f"{n} of {pool.n_replicas} planned, {pool.n_spare_replicas} of them spare"
-    why = "spares stand by" if n == n_serving else f"pools of {POOL}, each behind its own router"
+    if pool.use.load_frac < 1:
+        what = f"{what}, on {pool.accelerator} with {pool.use.load_frac:.1%} of the load"
+    is_all = n == _n_serving(pool)
+    why = "spares stand by" if is_all else f"pools of {POOL}, each behind its own router"
     return [Assumption(what="replicas", value=what, why=why, change="")]

@@ -21,6 +21,11 @@ from gpuplan.studies.sizing.task import SizingTask
 # the SLO lies near the latency of a lone request, and other hardware is the answer.
 MOST_RATIO = 4
 
+# Where risk falls more slowly than with this power of a fleet's size, the fleet is larger than its
+# odds are worth: below the first that is told, below the second it is not bought. What is within so
+# much of the best size is not quarrelled with.
+TOLD_POWER, BOUGHT_POWER, LAST_FRAC = 0.5, 0.2, 0.9
+
 CarriedBy = Callable[[int], CarriedLoad]  # what each of so many replicas carries
 Wanted = Callable[[int], ReplicaNeed | None]  # what is asked for by the figures of so many
 
@@ -72,7 +77,55 @@ def likely_need(
     found = fewest(need.n_peak, wanted, n_most)
     if found is None:
         return need
-    return None if n_most is not None and found.n_peak > n_most else found
+    if n_most is not None and found.n_peak > n_most:
+        return None
+    n_worth = _n_bought(task, found, carried_by, n_spare, n_predicted=need.n_peak + n_spare)
+    return found if n_worth == found.n_peak else found.scaled(n_worth / found.n_peak).at_least(need)
+
+
+def _n_bought(
+    task: SizingTask,
+    found: ReplicaNeed,
+    carried_by: CarriedBy,
+    n_spare: int,
+    *,
+    n_predicted: int | None = None,
+) -> int:
+    """Of so many replicas beside their spares, those that are worth buying."""
+    n, load = found.n_peak + n_spare, task.peak_per_s
+    carried = carried_by(n)
+    if n_predicted is None:
+        n_predicted = ceil(load / max(middle_load(carried), 1e-12)) + n_spare
+    risk = risk_of(task, carried)
+    return most_worth(risk, load, n, n_predicted=n_predicted, power=BOUGHT_POWER) - n_spare
+
+
+def most_worth(
+    risk: FleetRisk, load: float, n: int, *, n_predicted: int, power: float = TOLD_POWER
+) -> int:
+    """So many replicas, or as many of them as lower the risk by a fair share of their cost.
+
+    Where throughput binds, a tenth more of a fleet halves what is left of the risk. Where the time
+    of a token binds, risk stays however empty the fleet is: another layout or accelerator, or a
+    measurement, is the answer.
+    """
+    counts = np.arange(min(n, n_predicted), n + 1)
+    weighed = [(1.0 - risk.probability(int(k), load)) * k**power for k in counts]
+    best = int(counts[int(np.argmin(weighed))])
+    return n if best >= LAST_FRAC * n or n <= n_predicted + 1 else best
+
+
+def saturation_text(task: SizingTask, sized: Sized) -> str:
+    """What fewer replicas reach, where the last ones buy little; empty where they buy enough."""
+    if sized.carried is None or sized.n_serving == 0 or task.peak_per_s <= 0:
+        return ""
+    risk, n, load = risk_of(task, sized.carried), sized.n_replicas, task.peak_per_s
+    n_predicted = ceil(load / max(middle_load(sized.carried), 1e-12)) + sized.reserve.n_spare
+    n_worth = most_worth(risk, load, n, n_predicted=n_predicted)
+    if n_worth == n:
+        return ""
+    n_fewer = sized.candidate.n_accelerators_for(n_worth)
+    return f"{n_fewer} reach {risk.probability(n_worth, load):.0%}: the time of a token binds"
 
 
 def sure_need(
@@ -102,7 +155,11 @@ def sure_need(
         return None
     n_spare = task.reserve(candidate, start.n_peak).n_spare
     n_first = max(1, start.n_peak - n_spare)
-    return fewest(n_first, lambda n: need(carried_by(n + n_spare), n_spare), n_most)
+    found = fewest(n_first, lambda n: need(carried_by(n + n_spare), n_spare), n_most)
+    if found is None or (n_most is not None and found.n_peak > n_most):
+        return found
+    is_bought = _n_bought(task, found, carried_by, n_spare) == found.n_peak
+    return found if is_bought else None
 
 
 def middle_load(carried: CarriedLoad) -> float:
@@ -155,7 +212,8 @@ def too_unsure(task: SizingTask, sized: Sized) -> Rejection:
         candidate=sized.candidate,
         constraint="slo",
         reason=f"{sized.n_replicas} replicas meet all SLOs with {odds:.0%} probability, "
-        f"{level or 0.0:.0%} is asked for, and more replicas do not reach it",
+        f"{level or 0.0:.0%} is asked for, and more replicas do not reach it, or hardly lower the "
+        "risk for their price",
         relaxation=f"set policy.min_probability_frac to {int(100 * odds) / 100:g} or less, loosen "
         "the SLO that binds, or measure one replica",
         gap_ratio=(level or 0.0) / max(odds, 1e-3),

@@ -87,7 +87,7 @@ def _used_frac(
     """The share of the time a server is held in which it is needed: a run ends when it is done."""
     paid = 1.0 if group.is_own else min(1.0, group.paid_frac)
     work = scenario.workload(group.workload)
-    is_run = work is not None and work.has_end
+    is_run = work is not None and work.has_end and work.interval_s is None
     share = min(1.0, span_s / (own.life_months * MONTH)) if is_run else 1.0
     value = f"all {own.life_months} months that a server is owned"
     if is_run and share < 1:

@@ -49,11 +49,16 @@ def pool_costs(
             usd_per_used_h=per_h / busy if per_h is not None and busy else None,
             tokens=token_costs(total, tokens, weights) if tokens and weights else None,
             services=tuple((p.name, service_cents(tokens, p)) for p in sold if tokens),
-            run_usd=total / 100.0 if work and work.has_end else None,
+            run_usd=total / 100.0 / _n_runs(work, plan) if work and work.has_end else None,
             energy_j_per_token=drawn * n_months / n if drawn is not None and n else None,
         )
         yield from notes
         yield from _growth_notes(scenario) if tokens else ()
+
+
+def _n_runs(work: Workload, plan: ChosenPlan) -> float:
+    """How often the run is made while the plan lasts."""
+    return plan.span_s / work.interval_s if work.interval_s else 1.0
 
 
 def costs_by_team(

@@ -233,7 +233,7 @@ SENTENCES = [
     ),
     (
         "nightly batch: summarize 200k call transcripts of 6k tokens by 6am with Qwen2.5-32B",
-        {W + "batch.docs_per_day": 200_000, W + "batch.deadline_h": 10},
+        {W + "batch.docs": 200_000, W + "batch.deadline_h": 10, W + "schedule": "daily"},
     ),
     (
         "generate 5 billion synthetic tokens with Llama-3.1-70B within 2 weeks",
@@ -368,7 +368,7 @@ SENTENCES = [
     ),
     (
         "translate 2B tokens nightly with Gemma-2-9B within 6 hours",
-        {W + "batch.docs": 2_500_000, W + "batch.deadline_h": 6},
+        {W + "batch.docs": 2_500_000, W + "batch.deadline_h": 6, W + "schedule": "daily"},
     ),
     (
         "bge-m3 embeddings for 20M documents per day of 512 tokens",
@@ -582,7 +582,8 @@ SENTENCES += [
             "workloads.1.kind": "finetuning",
             "workloads.1.model": "Qwen/Qwen3-8B",
             "workloads.1.training.tokens": 2e7,
-            "workloads.1.training.deadline_days": 1,
+            "workloads.1.training.deadline_days": 0.5,
+            "workloads.1.schedule": "daily",
         },
     ),
     (
@@ -790,8 +791,26 @@ SENTENCES += [
             W + "name": "chat",
             W + "request.output_tokens": 300,
             "workloads.1.model": "BAAI/bge-m3",
-            "workloads.1.batch.docs_per_day": 2e6,
+            "workloads.1.batch.docs": 2e6,
+            "workloads.1.batch.deadline_h": 12,
+            "workloads.1.schedule": "daily",
         },
+    ),
+    (
+        "fine-tune Qwen3-8B on 50M tokens each weekend",
+        {W + "schedule": "weekly", W + "training.deadline_days": 2},
+    ),
+    (
+        "fine-tune Qwen3-8B on 50M tokens twice a week",
+        {W + "schedule": "2/week", W + "training.deadline_days": 3.5},
+    ),
+    (
+        "weekly LoRA fine-tune of Llama-3.1-8B on 10M tokens",
+        {W + "schedule": "weekly", W + "training.deadline_days": 7},
+    ),
+    (
+        "embed 2M docs with bge-m3 every 2 days within 5 hours",
+        {W + "schedule": "15.2083/month", W + "batch.docs": 2e6, W + "batch.deadline_h": 5},
     ),
     (
         "Qwen3-32B chatbot with 20k users, growing to 200k within a year",

@@ -28,10 +28,13 @@ def never(host, runs):
 
 
 def work(name, *, is_run):
-    return SimpleNamespace(name=name, has_end=is_run)
+    return SimpleNamespace(name=name, has_end=is_run, interval_s=None)
 
 
-SCENARIO = SimpleNamespace(workloads=(work("chat", is_run=False), work("run", is_run=True)))
+SCENARIO = SimpleNamespace(
+    workloads=(work("chat", is_run=False), work("run", is_run=True)),
+    workload=lambda name: work(name, is_run=name == "run"),
+)
 
 
 def fleets(name, sizes):

@@ -23,6 +23,8 @@ from gpuplan.studies.planning.runs import (
 )
 from gpuplan.units import DAY
 
+ONCE = SimpleNamespace(workload=lambda name: SimpleNamespace(interval_s=None))
+WEEKLY = SimpleNamespace(workload=lambda name: SimpleNamespace(interval_s=7 * DAY))
 SLOW, FAST = job("a", n=8, wall_s=3 * DAY), job("b", n=16, wall_s=DAY)
 
 
@@ -31,7 +33,7 @@ def runs(*jobs):
 
 
 def test_a_run_is_needed_until_it_ends():
-    [found] = as_fleets([runs(SLOW, FAST)])
+    [found] = as_fleets(ONCE, [runs(SLOW, FAST)])
     slow, fast = found.sized
     assert list(slow.need.n_replicas[0, 0]) == [8, 8]
     assert list(fast.need.n_replicas[0, 0]) == [16, 0]
@@ -45,11 +47,24 @@ def test_a_run_is_needed_until_it_ends():
         assert used == pytest.approx(given.accelerator_s.value)
 
 
+def test_runs_of_a_schedule_fill_their_part_of_every_week():
+    [found] = as_fleets(WEEKLY, [runs(SLOW, FAST)])
+    slow, fast = found.sized
+    hours = found.demand.hours.hours_per_week
+    assert hours == pytest.approx([24, 48, 96])  # one day, two more, and nothing
+    for each, given in ((slow, SLOW), (fast, FAST)):
+        for need in each.need.n_replicas.reshape(-1, 3):  # in every period and growth
+            assert float((need * hours).sum()) * 3600 == pytest.approx(given.accelerator_s.value)
+    periods = demand(1.0).periods
+    assert found.demand.periods.length_s.sum() == periods.length_s.sum()
+    assert (found.demand.periods.load_ratio == 1.0).all()
+
+
 def test_power_is_shared_out_over_the_accelerators():
-    [found] = as_fleets([runs(job("a", n=8, power_w=estimate(8000.0, 6000.0, 9600.0)))])
+    [found] = as_fleets(ONCE, [runs(job("a", n=8, power_w=estimate(8000.0, 6000.0, 9600.0)))])
     each = found.sized[0].power_w
     assert (each.value, each.low, each.high) == (1000.0, 750.0, 1200.0)
-    assert as_fleets([runs()]) == [runs()]
+    assert as_fleets(ONCE, [runs()]) == [runs()]
 
 
 def test_the_line_says_days_or_hours():
@@ -59,7 +74,7 @@ def test_the_line_says_days_or_hours():
 
 
 def table(*, once=0.0):
-    [sizing] = as_fleets([runs(SLOW, FAST)])
+    [sizing] = as_fleets(ONCE, [runs(SLOW, FAST)])
     pools = tuple(
         NodePool(name=f"{kind} x8", accelerator=kind, n_accelerators_per_node=8, max_w=w)
         for kind, w in (("a", 10e3), ("b", 0.0))

@@ -9,7 +9,7 @@ from fakes.plans import pool
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.plan.candidate import PoolLayout
 from gpuplan.domain.plan.packing import accelerators_for, nodes_for
-from gpuplan.domain.plan.roles import merged, only
+from gpuplan.domain.plan.roles import merged
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.studies.inference.disaggregation import CONNECTOR_S, kv_transfer
 from gpuplan.studies.planning.chosen import by_role
@@ -129,5 +129,4 @@ def test_pools_by_role_are_one_group_again(tmp_path):
     [again] = merged([prefill, decode])
     assert again.layout.spread == layout.spread
     assert (again.n_replicas, again.n_spare_replicas) == (3, 1)
-    assert only([prefill, decode], whole.workload) == again
-    assert only([prefill], whole.workload) is None
+    assert merged([prefill]) == (prefill,)

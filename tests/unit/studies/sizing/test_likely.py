@@ -11,13 +11,20 @@ import pytest
 from gpuplan.candidates.risk import DEVIATIONS, Z_80, FleetRisk, error_ratio, risk_samples
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.columns import floats
-from gpuplan.domain.plan.sizing import ReplicaNeed, Sized, SizingOptions
+from gpuplan.domain.plan.sizing import CarriedLoad, ReplicaNeed, Sized, SizingOptions
 from gpuplan.domain.scenario.demand import LatencyLimit, Slo
 from gpuplan.inputs.scenario.read import read_scenario
 from gpuplan.studies.sizing.candidates import candidates_of
 from gpuplan.studies.sizing.carried import RANGED, LatencyProfile, best_odds_frac
 from gpuplan.studies.sizing.language import _Row, language_sizes, row_sizes
-from gpuplan.studies.sizing.likely import fewest, is_likely, probability_of, with_odds
+from gpuplan.studies.sizing.likely import (
+    BOUGHT_POWER,
+    fewest,
+    is_likely,
+    most_worth,
+    probability_of,
+    with_odds,
+)
 from gpuplan.studies.sizing.serving import ServingSizer
 from gpuplan.studies.sizing.task import SizingContext, task_of
 
@@ -296,3 +303,33 @@ def test_odds_of_far_fewer_replicas_are_not_told_where_no_such_load_was_run():
     [unknown] = with_odds(sized.task, replace(found, carried=flat), n - 1).remarks
     assert ", not " in told
     assert ", not " not in unknown
+
+
+def _risk(load_of):
+    """Odds of fleets whose replicas carry so much at every error of the model."""
+    loads = tuple(float(load_of(z)) for z in DEVIATIONS)
+    carried = CarriedLoad(n_deviations=tuple(DEVIATIONS), load_per_s=loads, down_frac=0.0)
+    return FleetRisk(carried, risk_samples(0))
+
+
+def test_replicas_that_buy_throughput_are_worth_their_price():
+    risk = _risk(lambda z: 10.0 * np.exp(-0.2 * z))
+    for level in (0.6, 0.8, 0.95):
+        n = risk.fewest(200.0, level, most=200)
+        assert most_worth(risk, 200.0, n, n_predicted=20) == n
+
+
+def test_replicas_that_only_empty_a_fleet_are_not():
+    """Beyond an error of 0.85 deviations (80 %) a lone request is late: more replicas mend nothing.
+
+    Below it, what is carried falls towards nothing.
+    """
+    risk = _risk(lambda z: 10.0 * np.clip((0.9 - z) / 0.9, 0.0, 1.0) ** 2)
+    n = risk.fewest(200.0, 0.8, most=10_000)
+    found = most_worth(risk, 200.0, n, n_predicted=20, power=BOUGHT_POWER)
+    assert found < 0.5 * n
+    before, after = (1 - risk.probability(k, 200.0) for k in (found, n))
+    assert after > before * (found / n) ** BOUGHT_POWER  # the rest buys less than its share
+    assert (
+        most_worth(risk, 200.0, n, n_predicted=n) == n
+    )  # what the predicted speed needs is bought
