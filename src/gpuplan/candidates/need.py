@@ -60,6 +60,7 @@ def _need_at(load: float, known: list[tuple[float, int]]) -> int:
 
 
 def need_in_proportion(demand: DemandProfile, capacity_per_replica: float) -> ReplicaNeed:
-    """Every hour's replicas where one carries so much."""
-    n = np.ceil(loads_of(demand) / capacity_per_replica - 1e-9)
+    """Every hour's replicas where one carries so much; the least load needs one."""
+    loads = loads_of(demand)
+    n = np.maximum(np.ceil(loads / capacity_per_replica - 1e-9), loads > 0)
     return ReplicaNeed(n_replicas=ints(n.astype(np.int64)))

@@ -44,6 +44,8 @@ class Remarks(io.TextIOWrapper):
 def prepare_streams() -> None:
     """Make stdout and stderr take every text; what is closed swallows what is written to it."""
     _occupy()
+    if not os.environ.get("COLUMNS", "0").strip("0"):
+        os.environ.pop("COLUMNS", None)  # no width is none stated, or tables would be empty
     codecs.register_error(HANDLER, _plain)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)

@@ -70,6 +70,11 @@ def test_proportion_is_rounded_up():
     assert need.n_peak == 2
 
 
+def test_the_least_load_needs_a_replica():
+    need = need_in_proportion(demand(1e-6, [1.0, 0.5, 0.0]), 1e18)
+    assert need.n_replicas[0, 0].tolist() == [1, 1, 0]
+
+
 def test_growth_counts():
     need = need_in_proportion(demand(10.0, [1.0], ((1.0, 2.0, 4.0), (1.0, 1.0, 1.0))), 10.0)
     assert need.n_replicas[:, :, 0].tolist() == [[1, 2, 4], [1, 1, 1]]

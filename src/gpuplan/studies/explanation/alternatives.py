@@ -232,7 +232,7 @@ def _parts(fleets: FleetComparison, problem: SelectionProblem) -> dict[str, Flee
                 name=curve.kind,
                 pool=pool,
                 n_accelerators_per_replica=size,
-                n_load_per_replica=curve.n_load_per_replica,
+                n_load_per_replica=min(curve.n_load_per_replica, fleets.demand.peak_of(0, 0)),
             )
     return parts
 

@@ -53,7 +53,8 @@ def in_quiet_hours(
             rate = demand.peak_requests_per_s or 0.0
             busier = HOURS_PER_WEEK / float(ends[n_last])
             loads = rate * busier * np.asarray(demand.periods.load_ratio)
-            n = np.ceil(loads / sized.capacity_per_s.value - 1e-9).astype(np.int64)
+            least = np.ceil(loads / sized.capacity_per_s.value - 1e-9)
+            n = np.maximum(least, loads > 0).astype(np.int64)
             need = ReplicaNeed(n_replicas=ints(n[:, :, None] * is_in))
             yield (
                 replace(sized, need=need, remarks=(*sized.remarks, _remark(ends[n_last]))),
