@@ -7,12 +7,14 @@ as a short call does: where tuples of many things are held in turn, each has a r
 which `lodge` writes it once, and is `lodged` there. In Python a held tuple is the tuple itself.
 """
 
+from functools import cache
+from itertools import accumulate
 from typing import Any, TypeVar
 from zlib import crc32
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.datamodel import models
+from numba.core.datamodel import default_manager, models
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import (
     infer_getattr,
@@ -73,8 +75,8 @@ class HeldModel(models.StructModel):
     """Two addresses: of the original, and of what is read."""
 
     def __init__(self, manager: Any, kind: Held) -> None:
-        address = types.CPointer(kind.of)
-        super().__init__(manager, kind, [("home", address), ("read", address)])
+        # Types of addresses would spell out every array, in every line of text.
+        super().__init__(manager, kind, [("home", types.voidptr), ("read", types.voidptr)])
 
 
 @infer_getattr
@@ -88,16 +90,40 @@ class HeldFields(AttributeTemplate):
         return kind.of.types[kind.of.fields.index(name)] if name in kind.of.fields else None
 
 
+@cache
+def _places(of: Any) -> dict[str, int]:
+    sizes = [_n_bytes(one) for one in of.types]
+    return dict(zip(of.fields, accumulate(sizes, initial=0), strict=False))
+
+
+def _n_bytes(of: Any) -> int:
+    """Bytes of an array's header: all that it is made of is as long as an address."""
+    parts = default_manager[of].get_value_type().elements
+    return sum(8 * (part.count if isinstance(part, ir.ArrayType) else 1) for part in parts)
+
+
+def place_of(kind: Held, name: str) -> int:
+    """Bytes before a field."""
+    return _places(kind.of)[name]
+
+
+def address_of(builder: Any, value: Any, place: int, what: Any) -> Any:
+    """Where, so many bytes into what is read of a held tuple, something of this type is."""
+    at = builder.gep(builder.extract_value(value, READ), [cgutils.intp_t(place)], inbounds=True)
+    return builder.bitcast(at, what.as_pointer())
+
+
 @lower_getattr_generic(Held)
-def _field(_context: Any, builder: Any, kind: Held, value: Any, name: str) -> Any:
-    address = builder.extract_value(value, READ)
-    return builder.load(cgutils.gep_inbounds(builder, address, 0, kind.of.fields.index(name)))
+def _field(context: Any, builder: Any, kind: Held, value: Any, name: str) -> Any:
+    what = context.get_value_type(kind.of.types[kind.of.fields.index(name)])
+    return builder.load(address_of(builder, value, place_of(kind, name), what))
 
 
 def _pair(context: Any, builder: Any, kind: Held, addresses: tuple[Any, Any]) -> Any:
     pair = ir.Constant(context.get_value_type(kind), ir.Undefined)
     for at, address in enumerate(addresses):
-        pair = builder.insert_value(pair, address, at)
+        plain = builder.bitcast(address, cgutils.voidptr_t)
+        pair = builder.insert_value(pair, plain, at)
     return pair
 
 

@@ -6,6 +6,9 @@ thirds of the time.
 """
 
 import gc
+import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 from warnings import warn
@@ -15,9 +18,9 @@ from numba import _dynfunc, njit
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
+from numba.core.imputils import user_function
 from numba.core.typed_passes import (
     IRLegalization,
-    NativeLowering,
     NoPythonBackend,
     NopythonTypeInference,
     PreLowerStripPhis,
@@ -30,16 +33,26 @@ from numba.core.untyped_passes import (
     TranslateByteCode,
 )
 
+from gpuplan.simulation.serving.kernels.jit.lowering import (
+    LeanLowering,
+    NameConstants,
+    call_of,
+    checks_bounds,
+)
+
 BEFORE = (
     TranslateByteCode,
     FixupArgs,
     IRProcessing,
+    NameConstants,
     GenericRewrites,
     ReconstructSSA,
     NopythonTypeInference,
     PreLowerStripPhis,
     IRLegalization,
 )
+# Of `operator`: what is done with numbers and arrays in nearly every line.
+OPERATORS = {one for one in vars(operator).values() if callable(one)}
 
 
 class PartLibrary(JITCodeLibrary):
@@ -131,7 +144,8 @@ class EndPart(_Pass):
         lowered, library = state.cr, state.library
         where, name = lowered.fndesc.lookup_module(), lowered.fndesc.qualname
         entry = _dynfunc.make_function(where, name, "", 0, lowered.env, (library,))
-        state.targetctx.insert_user_function(entry, lowered.fndesc, [library])
+        call = (user_function if checks_bounds() else call_of)(lowered.fndesc, [library])
+        state.targetctx.insert_func_defn([(call, entry, call.signature)])
         state.cr = lowered._replace(cfunc=entry)
         return False
 
@@ -160,14 +174,47 @@ class BeginKernel(_Pass):
         return False
 
 
+class LeanPasses(PassManager):
+    """Passes one after the other; none of these asks for the IR to be analysed after each."""
+
+    def _runPass(self, _index: int, one: Any, state: Any) -> None:  # noqa: N802
+        one.analysis = self._analysis
+        for run in (one.run_initialization, one.run_pass, one.run_finalizer):
+            run(state)
+
+
 @cache
 def _pipeline(begin: type[_Pass], *end: type[_Pass]) -> PassManager:
     """The compiler's passes less those that look for what kernels here never have."""
-    passes = PassManager("kernel")
-    for one in (*BEFORE, begin, NativeLowering, *end, NoPythonBackend):
+    passes = LeanPasses("kernel")
+    for one in (*BEFORE, begin, LeanLowering, *end, NoPythonBackend):
         passes.add_pass(one, one.__name__)
     passes.finalize()
     return passes
+
+
+@contextmanager
+def _remembering(context: Any) -> Iterator[None]:
+    """What an operator makes of two types is looked up once a kernel, not once a line."""
+    if "resolve_function_type" in vars(context):
+        yield  # within another kernel, which remembers
+        return
+    found: dict[Any, Any] = {}
+    look_up = context.resolve_function_type
+
+    def resolve(function: Any, given: Any, named: Any) -> Any:
+        key = getattr(function, "typing_key", function)
+        if key not in OPERATORS or named:
+            return look_up(function, given, named)
+        if (key, *given) not in found:
+            found[key, *given] = look_up(function, given, named)
+        return found[key, *given]
+
+    context.resolve_function_type = resolve
+    try:
+        yield
+    finally:
+        del context.resolve_function_type
 
 
 class _Part(CompilerBase):
@@ -186,7 +233,8 @@ class _Whole(CompilerBase):
         was_enabled = gc.isenabled()
         gc.disable()
         try:
-            return super().compile_extra(function)
+            with _remembering(self.state.typingctx):
+                return super().compile_extra(function)
         finally:
             if was_enabled:
                 gc.enable()
