@@ -49,8 +49,10 @@ data-parallel ranks in lockstep, autoscaled fleets and closed loops, a prefix ca
 states.
 
 A model's own groups come from its layers: vLLM's `get_kv_cache_groups` was asked for each of the 24
-kinds of layers with windows in the catalog (60 models), by 0.32.0 and by 0.15.1; groups, their
-order and their layers are equal in all. Models with states have no groups of their own here: their
+kinds of layers with windows in the catalog (60 models), by 0.32.0 and by 0.15.1; groups and their
+layers are equal in all. It was given as many layers of each kind, windows first: that models begin
+with a window, and so the order of groups, is assumed. Models with states have no groups of their
+own here: their
 blocks are as many tokens as a state is large, and ours are powers of two. Gemma 4 and MiMo have
 blocks of two sizes, DeepSeek V4 compressed ones. What `fit` calls a sequence leaves out the layers
 that vLLM pads groups with, so that one no longer than the window takes more than `fit` says: of
