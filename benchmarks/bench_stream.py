@@ -42,7 +42,7 @@ def run(n: int, replicas: int) -> None:
             if n_done >= mark and not seen:
                 marks[mark] = resident_mb()
 
-    found = api.simulate_stream(ready, blocks, asked, told=told)
+    found = api.simulate_stream(ready, blocks, asked, on_progress=told)
     cpu_s = time.process_time() - start_s
     ttft = found.statistics.ttft
     assert ttft is not None

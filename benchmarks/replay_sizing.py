@@ -62,7 +62,7 @@ def tools(
     scenario = replace(CHAT, policy=policy)
     task = task_of(workload, scenario, SizingContext(catalog=CATALOG))
     pruned, _ = candidates_of(task)
-    found = [c for c in pruned.kept if c.layout.tp == tp and c.share is None]
+    found = [c for c in pruned.accepted if c.layout.tp == tp and c.share is None]
     if not found:
         return None
     short, long = (

@@ -37,7 +37,7 @@ def main() -> int:
         print(f"{ORACLE} is kept outside the repository; set GPUPLAN_SHARED_DATA")
         return 2
     sys.path.insert(0, str(ORACLE))
-    engine = None if given.python is None else started(given.python, given.path, given.kept)
+    engine = None if given.python is None else started(given.python, given.path, given.accepted)
     version = RULES if engine is None else engine.version
     counts = {"streams": 0, "differ": 0, "requests": 0}
     for name, case in streams(given):

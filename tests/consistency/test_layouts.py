@@ -115,7 +115,7 @@ def test_replicas_span_servers_only_over_a_stated_network(name):
     for line in pool.purchases:
         # Ranks that talk in every layer are in one server, or judged by the network between them.
         spread = pool.layout.spread
-        group = spread.tp if spread.is_dealt_over_servers else spread.n_joined
+        group = spread.tp if spread.is_expert_parallel_over_servers else spread.n_joined
         assert line.n_accelerators_per_node % group == 0
         if is_spread:
             assert stated[line.cloud, line.offer] >= pool.layout.network_bytes_per_s

@@ -16,7 +16,7 @@ class FakeServer:
 
     def __init__(self) -> None:
         self.answers: dict[str, Answer] = {}
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.url = ""
 
     def serve_prometheus(self, series: list[dict]) -> None:
@@ -47,7 +47,7 @@ def running_server() -> Iterator[FakeServer]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            fake.asked.append(self.path)
+            fake.requested.append(self.path)
             self.close_connection = True
             plain = urlsplit(self.path).path
             fake.answers.get(self.path, fake.answers.get(plain, status(404)))(self)

@@ -20,7 +20,9 @@ HOUR = 3600.0
 
 def worth_usd(problem, found):
     """Expected whole-life cost of a plan, not rounded to cents."""
-    lines = bill._sums(problem, chosen=found.chosen, orders=found.orders, held=found.held)
+    lines = bill._sums(
+        problem, chosen=found.chosen, orders=found.orders, provisioned=found.provisioned
+    )
     return float(sum(line.worth_usd for line in lines))
 
 

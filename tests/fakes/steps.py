@@ -47,7 +47,7 @@ def link(bytes_per_s: float = 450e9) -> LinkModel:
         launch_s=5e-6, alpha_s=1e-6, rate_frac=0.8, copy_frac=0.0, ramp_s=0.0, ramp_bytes=1.0
     )
     return LinkModel(
-        name="nvlink4", bytes_per_s=bytes_per_s, pair_bytes_per_s=None, crowd_frac=1.0,
+        name="nvlink4", bytes_per_s=bytes_per_s, pair_bytes_per_s=None, contended_frac=1.0,
         has_p2p=True, has_tree=False, ring=plain, pairwise=plain, switch=None, direct=None,
     )  # fmt: skip
 

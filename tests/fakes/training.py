@@ -40,10 +40,10 @@ def calibrated(accelerator, stack: str = "megatron") -> TrainingConstants:
 
 
 def fabric(
-    *, outside_bytes_per_s: float = 50e9, n_island: int = 8, alpha_s: float = 3e-6
+    *, outside_bytes_per_s: float = 50e9, n_domain: int = 8, alpha_s: float = 3e-6
 ) -> Fabric:
     return Fabric(
-        n_island=n_island,
+        n_domain=n_domain,
         inside=steady_link(450e9, rate_frac=0.8, alpha_s=alpha_s),
         outside=steady_link(outside_bytes_per_s, rate_frac=0.9, alpha_s=10e-6),
     )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpuplan.domain.inference.performance import Drafts
+from gpuplan.domain.inference.performance import SpeculativeDecoding
 from gpuplan.domain.simulation.engine import EngineLimits, KvTransfer
 from gpuplan.domain.simulation.fleet import (
     AdmissionControl,
@@ -131,7 +131,7 @@ def autoscaled_fleet(draw: np.random.Generator, requests: Requests) -> ElasticFl
     n_pools = int(draw.integers(1, 4))
     pools = tuple(pool_of(draw, requests, f"p{at}", span_s) for at in range(n_pools))
     services: tuple[Service, ...] = ()
-    handover = None
+    kv_transfer = None
     shares = tuple(
         PoolShare(pool=pool.name, weight_ratio=float(draw.uniform(0.5, 2)),
                   spill_requests=float(draw.integers(1, 6)))
@@ -141,10 +141,10 @@ def autoscaled_fleet(draw: np.random.Generator, requests: Requests) -> ElasticFl
         services = (Service(name="a", pools=shares), Service(name="b", pools=shares[:1]))
         if draw.integers(0, 2):
             services = (Service(name="a", pools=shares[:1], decode_pools=shares[1:]), services[1])
-            handover = KvTransfer(cache_bytes_per_token=1e5, latency_s=0.001,
+            kv_transfer = KvTransfer(cache_bytes_per_token=1e5, latency_s=0.001,
                                 link_bytes_per_s=10.0 ** draw.uniform(7, 10))  # fmt: skip
     return ElasticFleet(
-        pools=pools, services=services, handover=handover, clients=clients_of(draw, span_s),
+        pools=pools, services=services, kv_transfer=kv_transfer, clients=clients_of(draw, span_s),
         router=Router(
             rule=str(draw.choice(RULES)), pool_rule=str(draw.choice(["load", "share", "order"])),
             guard_requests=float(draw.choice([0.0, 2.0, 32.0])),
@@ -182,7 +182,7 @@ def with_policies(draw: np.random.Generator, fleet: ElasticFleet, *, drafts: boo
 
 def drafting(draw: np.random.Generator, limits: EngineLimits) -> EngineLimits:
     n = int(draw.integers(1, 6))
-    found = Drafts(n_tokens=n, acceptance_frac=float(draw.random()))
+    found = SpeculativeDecoding(n_tokens=n, acceptance_frac=float(draw.random()))
     tokens = limits.max_batch_tokens + n * limits.max_sequences
     return replace(
         limits, drafts=found, draws_acceptance=bool(draw.integers(0, 2)), max_batch_tokens=tokens,

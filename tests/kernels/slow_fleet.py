@@ -55,7 +55,7 @@ class Job:
     state: str = "to come"
     n_tries: int = 0
     n_sent_again: int = 0
-    asked_at: float = 0.0
+    requested_at: float = 0.0
     deadline: float = NEVER
     stage: int = 0
     is_aborted: bool = False
@@ -247,7 +247,7 @@ class SlowFleet:
         pool, now = self.fleet.pools[r.pool], self.now
         if r.ready_at == now:
             r.ready_at, r.is_restarting, r.status = NEVER, False, "ready"
-            self.send_held(r.pool)
+            self.send_queued(r.pool)
             self.roll_on(r.pool)
         elif r.repair_at == now:
             if len(self.of(r.pool, "ready", "starting")) < self.desired[r.pool]:
@@ -421,7 +421,7 @@ class SlowFleet:
             job.deadline = NEVER
             self.retry(job, self.now, "refused")
 
-    def send_held(self, p: int) -> None:
+    def send_queued(self, p: int) -> None:
         while self.held[p]:
             r = self.choose(self.held[p][0], p)
             if r is None:
@@ -444,13 +444,13 @@ class SlowFleet:
     def time_out(self, job: Job) -> None:
         self.counts["timeouts"] += 1
         self.reset(job)
-        self.retry(job, job.asked_at + self.fleet.clients.timeout_s, "timed out")
+        self.retry(job, job.requested_at + self.fleet.clients.timeout_s, "timed out")
 
     def come(self, job: Job) -> None:
         if job.stage == 1:
             self.route(job)
             return
-        job.asked_at = self.now
+        job.requested_at = self.now
         self.route(job)
         if job.state in ("served", "waiting") and self.fleet.clients.timeout_s is not None:
             job.deadline = at(self.now + self.fleet.clients.timeout_s)
@@ -483,7 +483,7 @@ class SlowFleet:
     def finish(self, r: Replica, job: Job) -> None:
         r.sent = [j for j in r.sent if j is not job]
         if self.is_split(job) and job.stage == 0:
-            hand = self.fleet.handover
+            hand = self.fleet.kv_transfer
             begins = max(self.now, r.link_free)
             r.link_free = begins + job.n_input * hand.cache_bytes_per_token / hand.link_bytes_per_s
             self.delayed.append((at(r.link_free + hand.latency_s), job.number))
@@ -509,7 +509,7 @@ class SlowFleet:
             if is_waiting and r.outstanding == 0:
                 self.drained(r)
         for p in range(len(self.held)):
-            self.send_held(p)
+            self.send_queued(p)
 
     def begin_steps(self) -> None:
         for r in self.replicas:
@@ -536,7 +536,7 @@ class SlowFleet:
         elif pools:
             self.tick(pools[0])
         elif late:
-            self.lose_patience(min(late, key=lambda job: (job.asked_at, job.number)))
+            self.lose_patience(min(late, key=lambda job: (job.requested_at, job.number)))
         elif ready:
             self.delayed.remove(ready[0])
             self.come(self.jobs[ready[0][1]])

@@ -108,11 +108,11 @@ def test_an_independent_slow_fleet_agrees(seed: int):
 def test_clients_that_leave_again_and_again_while_their_text_travels():
     """Each leaves an entry behind until its instant: there are more of them than rows for all."""
     requests, fleet, service = case(2033, n_most=60)
-    assert fleet.handover is not None
+    assert fleet.kv_transfer is not None
     service = np.zeros_like(service)  # the one that is handed over
     often = replace(
         fleet,
-        handover=replace(fleet.handover, latency_s=1e5),
+        kv_transfer=replace(fleet.kv_transfer, latency_s=1e5),
         clients=replace(fleet.clients, timeout_s=200.0, is_first_token=False, max_retries=40),
     )
     fast = simulate_fleet(requests, often, service=service)

@@ -60,8 +60,8 @@ def test_jumping_equals_stepping(seed: int, n: int):
 @settings(max_examples=30, deadline=None)
 def test_an_independent_slow_fleet_agrees(seed: int, n: int):
     requests, fleet, service = case(seed, n, drafts=False)
-    if fleet.handover is not None:
-        fleet = replace(fleet, handover=None, services=(fleet.services[1],) * 2)
+    if fleet.kv_transfer is not None:
+        fleet = replace(fleet, kv_transfer=None, services=(fleet.services[1],) * 2)
     fast = simulate_fleet(requests, fleet, service=service)
     oracle = slow(requests, fleet, service)
     assert fast.end.tolist() == [ENDS.get(job.state, UNSERVED) for job in oracle.jobs]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpuplan.domain.inference.performance import Drafts
+from gpuplan.domain.inference.performance import SpeculativeDecoding
 from gpuplan.domain.simulation.engine import Admission, EngineLimits, PrefillFirst
 from gpuplan.domain.simulation.fleet import UNSERVED
 from gpuplan.domain.traffic.stream import Grouping, Requests, requests_of
@@ -17,7 +17,7 @@ from gpuplan.simulation.serving.kernels.engine import state as st
 from gpuplan.simulation.serving.kernels.engine.runs import run_apart
 from gpuplan.simulation.serving.kernels.sglang import state as sg
 from gpuplan.simulation.serving.run import simulate_serving
-from gpuplan.simulation.serving.sglang import asked_tokens, most_tokens, with_sglang
+from gpuplan.simulation.serving.sglang import most_tokens, requested_tokens, with_sglang
 from gpuplan.simulation.serving.stream import can_stream
 from kernels.cases import fleet_of, stream_of
 from kernels.fleets import autoscaled_fleet, grouped_stream
@@ -89,7 +89,7 @@ def test_a_fleet_that_changes_loses_nobody_and_jumps_as_it_steps(seed):
     table = fleet_of(limits).table
     pools = tuple(replace(pool, limits=limits, table=table) for pool in fleet.pools)
     services = tuple(replace(one, decode_pools=()) for one in fleet.services)
-    fleet = replace(fleet, pools=pools, services=services, handover=None)
+    fleet = replace(fleet, pools=pools, services=services, kv_transfer=None)
     found = simulate_fleet(requests, fleet)
     stepped = simulate_fleet(requests, fleet, method="step")
     assert np.array_equal(found.end, stepped.end)
@@ -118,10 +118,10 @@ def test_what_is_asked_for_is_cut_to_what_can_be_held():
     limits = EngineLimits(max_batch_tokens=99, max_sequences=9, n_blocks=300, block_tokens=1)
     asked = Grouping(max_tokens=[50, -1, -1])
     requests = requests_of([0, 0, 0], [100, 100, 250], [60, 20, 20], grouping=asked)
-    assert asked_tokens(requests, PrefillFirst(), limits).tolist() == [60, 20, 20]
+    assert requested_tokens(requests, PrefillFirst(), limits).tolist() == [60, 20, 20]
     wide = PrefillFirst(max_tokens=4096)
-    assert asked_tokens(requests, wide, limits).tolist() == [60, 196, 46]
-    assert asked_tokens(requests, wide, replace(limits, max_context_tokens=150))[1] == 50
+    assert requested_tokens(requests, wide, limits).tolist() == [60, 196, 46]
+    assert requested_tokens(requests, wide, replace(limits, max_context_tokens=150))[1] == 50
     assert most_tokens(replace(limits, caches_prefixes=True)) == 298
 
 
@@ -139,7 +139,7 @@ def test_a_request_that_no_cache_can_hold_is_refused():
 @pytest.mark.parametrize(
     "change",
     [
-        {"drafts": Drafts(n_tokens=2, acceptance_frac=0.5)},
+        {"drafts": SpeculativeDecoding(n_tokens=2, acceptance_frac=0.5)},
         {"scheduling": "priority"},
         {"long_prefill_tokens": 100},
         {"block_tokens": 64, "n_blocks": 100},

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuplan.domain.inference.performance import Drafts
+from gpuplan.domain.inference.performance import SpeculativeDecoding
 from gpuplan.domain.simulation.engine import EngineLimits, Fleet
 from gpuplan.domain.traffic.stream import requests_of
 from gpuplan.errors import InputError
@@ -21,7 +21,7 @@ from kernels.texts import grouped_stream
 
 def drafting(limits: EngineLimits, n: int, acceptance: float) -> EngineLimits:
     tokens = limits.max_batch_tokens + n * limits.max_sequences
-    drafts = Drafts(n_tokens=n, acceptance_frac=acceptance)
+    drafts = SpeculativeDecoding(n_tokens=n, acceptance_frac=acceptance)
     return replace(limits, drafts=drafts, max_batch_tokens=tokens, n_blocks=limits.n_blocks + n + 1)
 
 
@@ -49,7 +49,7 @@ def test_a_lone_answer_takes_its_tokens_over_the_mean_gain(n: int, acceptance: f
     n_tokens, step_s = 4001, 0.01
     limits = EngineLimits(
         max_batch_tokens=512, max_sequences=8, n_blocks=1000, block_tokens=16,
-        drafts=Drafts(n_tokens=n, acceptance_frac=acceptance),
+        drafts=SpeculativeDecoding(n_tokens=n, acceptance_frac=acceptance),
     )  # fmt: skip
     table = constant_table(step_s, max_tokens=512, max_sequences=8 * (1 + n))
     found = simulate_serving(
@@ -64,7 +64,7 @@ def test_a_lone_answer_takes_its_tokens_over_the_mean_gain(n: int, acceptance: f
 def test_drafts_with_priorities_are_refused_with_a_reason():
     limits = EngineLimits(
         max_batch_tokens=16, max_sequences=8, n_blocks=100, block_tokens=16,
-        scheduling="priority", drafts=Drafts(n_tokens=3, acceptance_frac=0.5),
+        scheduling="priority", drafts=SpeculativeDecoding(n_tokens=3, acceptance_frac=0.5),
     )  # fmt: skip
     table = constant_table(0.01, max_tokens=16, max_sequences=32)
     with pytest.raises(InputError) as caught:
@@ -75,7 +75,8 @@ def test_drafts_with_priorities_are_refused_with_a_reason():
 def lone(n: int, acceptance: float, *, is_drawn: bool, seed: int = 0, n_tokens: int = 4001):
     limits = EngineLimits(
         max_batch_tokens=512, max_sequences=8, n_blocks=1000, block_tokens=16,
-        drafts=Drafts(n_tokens=n, acceptance_frac=acceptance), draws_acceptance=is_drawn,
+        drafts=SpeculativeDecoding(n_tokens=n, acceptance_frac=acceptance),
+        draws_acceptance=is_drawn,
     )  # fmt: skip
     table = constant_table(0.01, max_tokens=512, max_sequences=8 * (1 + n))
     return simulate_serving(
@@ -87,7 +88,7 @@ def lone(n: int, acceptance: float, *, is_drawn: bool, seed: int = 0, n_tokens: 
 def test_a_lone_answer_takes_as_many_steps_as_its_draws_say(seed: int):
     """Walked here one draw after another, from where the engine begins."""
     n, acceptance, n_tokens = 3, 0.7, 4001
-    drawn = drawn_gains(Drafts(n_tokens=n, acceptance_frac=acceptance), N_DRAWN, seed)
+    drawn = drawn_gains(SpeculativeDecoding(n_tokens=n, acceptance_frac=acceptance), N_DRAWN, seed)
     at, left, n_steps = int(first_ticks(1, seed)[0]), n_tokens - 1, 0
     # The step that reads the prompt is a tick as well.
     at += 1
@@ -102,7 +103,7 @@ def test_a_lone_answer_takes_as_many_steps_as_its_draws_say(seed: int):
 @pytest.mark.parametrize(("n", "acceptance"), [(1, 0.5), (3, 0.7), (7, 0.9)])
 def test_drawn_gains_follow_the_law_of_first_refusal(n: int, acceptance: float):
     """Gain i + 1 with chance a^i (1 - a), all with a^n; the mean is the deterministic gain."""
-    drafts = Drafts(n_tokens=n, acceptance_frac=acceptance)
+    drafts = SpeculativeDecoding(n_tokens=n, acceptance_frac=acceptance)
     gains = drawn_gains(drafts, N_DRAWN, 5)
     expected = [acceptance**i * (1 - acceptance) for i in range(n)] + [acceptance**n]
     observed = np.bincount(gains, minlength=n + 2)[1:] / N_DRAWN

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpuplan.domain.columns import ints
-from gpuplan.domain.inference.performance import Drafts
+from gpuplan.domain.inference.performance import SpeculativeDecoding
 from gpuplan.domain.simulation.engine import Admission, EngineLimits, Fleet, StageRules
 from gpuplan.domain.simulation.fleet import ElasticFleet, Pool, PoolSize, Router
 from gpuplan.domain.traffic.stream import Requests, requests_of
@@ -65,7 +65,10 @@ def test_a_fleet_of_one_is_the_engine_itself(seed: int):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"admission": Admission(is_ahead=True)}, {"drafts": Drafts(n_tokens=2, acceptance_frac=0.5)}],
+    [
+        {"admission": Admission(is_ahead=True)},
+        {"drafts": SpeculativeDecoding(n_tokens=2, acceptance_frac=0.5)},
+    ],
 )
 def test_what_is_not_simulated_with_stages_is_refused(changes: dict[str, object]):
     with pytest.raises(InputError, match="pipeline stages"):

@@ -38,7 +38,7 @@ class Engine:
     """A process that answers a line with a line; it begins with the first stream not known yet."""
 
     def __init__(self, command: Sequence[str], *, path: Path | None, kept: Path | None) -> None:
-        self.command, self.kept = list(command), kept
+        self.command, self.accepted = list(command), kept
         given = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         self.environment = given | ({} if path is None else {"PYTHONPATH": str(path)})
         self.known: dict[str, Any] = {}
@@ -58,8 +58,8 @@ class Engine:
         key = key_of(case)
         if key not in self.known:
             self.known[key] = self._ask(case)
-            if self.kept is not None:
-                with self.kept.open("a") as file:
+            if self.accepted is not None:
+                with self.accepted.open("a") as file:
                     file.write(json.dumps({"key": key, "answer": self.known[key]}) + "\n")
         return self.known[key]
 

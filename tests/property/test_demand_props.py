@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gpuplan.demand.arrivals import gamma_bursts, mmpp, poisson, weibull_bursts
 from gpuplan.demand.lengths import draw_lengths
 from gpuplan.demand.profile import growing, warped
-from gpuplan.demand.scale import kept_by_client, scaled_rows
+from gpuplan.demand.scale import retained_by_client, scaled_rows
 from gpuplan.demand.sessions import Conversation, conversations
 from gpuplan.demand.statistics import counts, dispersion, gap_cv
 from gpuplan.demand.streams import stream
@@ -122,7 +122,9 @@ def test_thinning_single_requests_is_as_mild_as_arithmetic_says():
         arrive = mmpp(floats([30.0, 2.0]), floats([2.0, 6.0]), duration_s=4000.0, seed=seed)
         trace = requests_of(arrive, np.ones(len(arrive)), np.ones(len(arrive)))
         before.append(dispersion(arrive, 5.0))
-        after.append(dispersion(trace.take(kept_by_client(trace, 0.3, seed=seed)).arrive_s, 5.0))
+        after.append(
+            dispersion(trace.take(retained_by_client(trace, 0.3, seed=seed)).arrive_s, 5.0)
+        )
     assert np.mean(after) == pytest.approx(1 + 0.3 * (np.mean(before) - 1), rel=0.05)
 
 
@@ -133,7 +135,7 @@ def test_thinning_by_client_keeps_whole_clients():
         np.arange(10_000.0), np.ones(10_000), np.ones(10_000),
         grouping=Grouping(session=session[order]),
     )  # fmt: skip
-    kept = trace.take(kept_by_client(trace, 0.4, seed=3))
+    kept = trace.take(retained_by_client(trace, 0.4, seed=3))
     _, n_each = np.unique(kept.session, return_counts=True)
     assert set(n_each) == {20}
     assert len(n_each) == pytest.approx(200, abs=45)

@@ -129,10 +129,10 @@ def _fleet(name: str, requests: Requests) -> Fleet:
     asked = SimulateRequest(
         tp=tp, precision="fp4", cache_precision="fp8", engine_version=VERSION, scheduler=scheduler
     )
-    n_blocks = prepared(MODEL, ACCELERATOR, requests, asked=asked).fleet.limits.n_blocks
+    n_blocks = prepared(MODEL, ACCELERATOR, requests, request=asked).fleet.limits.n_blocks
     wide = replace(scheduler, max_sequences=2 * n_users, n_blocks=n_blocks)
     asked = replace(asked, scheduler=wide)
-    return prepared(MODEL, ACCELERATOR, requests, asked=asked).fleet
+    return prepared(MODEL, ACCELERATOR, requests, request=asked).fleet
 
 
 def simulated(found: Served, replay: Replay) -> Counters:

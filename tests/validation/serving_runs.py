@@ -180,4 +180,4 @@ def _ready_of(row: dict[str, str], requests: object) -> PreparedFleet:
         n_blocks=N_BLOCKS[row["gpu"]],
     )
     asked = SimulateRequest(tp=1, engine_version=row["vllm"], scheduler=scheduler)
-    return prepared(row["model"], row["gpu"], requests, asked=asked)  # type: ignore[arg-type]
+    return prepared(row["model"], row["gpu"], requests, request=asked)  # type: ignore[arg-type]

@@ -102,7 +102,7 @@ def tiny_fleet(n_requests: int):
     requests = requests_of(np.arange(n_requests) * 0.02, [300] * n_requests, [40] * n_requests)
     scheduler = EngineRequest(max_sequences=8, max_batch_tokens=512, n_blocks=200)
     asked = SimulateRequest(tp=1, scheduler=scheduler)
-    return requests, prepared("meta-llama/Llama-3.1-8B", "H100", requests, asked=asked).fleet
+    return requests, prepared("meta-llama/Llama-3.1-8B", "H100", requests, request=asked).fleet
 
 
 def test_slower_steps_and_slower_arrivals_are_a_slower_clock():
@@ -126,8 +126,8 @@ def test_users_ask_when_they_are_answered():
         prefix_tokens=np.zeros(20, dtype=np.int64),
     )  # fmt: skip
     found = closed(users, fleet, np.ones(20))
-    asked_s = np.zeros(20)
+    requested_s = np.zeros(20)
     for row in range(20):
-        left_s = asked_s[row - 1] + found.times.e2e_s[row - 1] if is_next[row] else 0.0
-        asked_s[row] = left_s + users.pause_s[row]
-    np.testing.assert_allclose(np.sort(asked_s), found.outcome.requests.arrive_s, atol=0.02)
+        left_s = requested_s[row - 1] + found.times.e2e_s[row - 1] if is_next[row] else 0.0
+        requested_s[row] = left_s + users.pause_s[row]
+    np.testing.assert_allclose(np.sort(requested_s), found.outcome.requests.arrive_s, atol=0.02)

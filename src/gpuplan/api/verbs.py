@@ -153,9 +153,9 @@ def diagnose(
     from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
     from gpuplan.pipeline.diagnose import diagnose_file, diagnose_server
 
-    asked = request or DiagnoseRequest()
+    query = request or DiagnoseRequest()
     if isinstance(source, Path | str):
-        return diagnose_file(Path(source), asked)
+        return diagnose_file(Path(source), query)
     if window is None:
         raise one(InputError, "diagnose", "window", "missing", "say from when to when")
-    return diagnose_server(source, window, asked)
+    return diagnose_server(source, window, query)

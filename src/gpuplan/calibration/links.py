@@ -80,7 +80,7 @@ def _model(
         name=name,
         bytes_per_s=rate,
         pair_bytes_per_s=pair_bytes_per_s,
-        crowd_frac=found["crowd_frac"],
+        contended_frac=found["crowd_frac"],
         has_p2p=has_p2p,
         has_tree=found.get("has_tree", False),
         ring=Protocol(**found["ring"]),

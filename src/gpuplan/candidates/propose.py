@@ -94,8 +94,8 @@ def n_in_server(card: Accelerator) -> int:
 
 def layouts_for(spec: ProposalSpec, card: Accelerator) -> list[ServingLayout]:
     """Powers of two up to the scale-up domain or a usual node; experts by EP as well as by TP."""
-    asked = spec.layout
-    if asked is not None and (insisted := _insisted(asked)) is not None:
+    requested = spec.layout
+    if requested is not None and (insisted := _insisted(requested)) is not None:
         return [insisted]
     most = min(MOST_TENSOR, n_in_server(card))
     sizes = [2**k for k in range(most.bit_length()) if 2**k <= most]
@@ -106,9 +106,15 @@ def layouts_for(spec: ProposalSpec, card: Accelerator) -> list[ServingLayout]:
     return layouts
 
 
-def _insisted(asked: Layout) -> ServingLayout | None:
+def _insisted(requested: Layout) -> ServingLayout | None:
     """The layout that the user insists on; None where no size is given."""
-    sizes = (asked.n_tensor, asked.n_pipeline, asked.n_data, asked.n_expert, asked.n_context)
+    sizes = (
+        requested.n_tensor,
+        requested.n_pipeline,
+        requested.n_data,
+        requested.n_expert,
+        requested.n_context,
+    )
     if not any(sizes):
         return None
     tp, pp, dp, ep, cp = (size or 1 for size in sizes)

@@ -19,14 +19,14 @@ Check = Callable[[Candidate], Rejection | None]
 
 def prune(found: Iterable[Candidate], checks: Sequence[Check]) -> Pruned:
     """Each candidate is kept, or rejected by the first check that objects."""
-    kept, rejected = [], []
+    accepted, rejected = [], []
     for candidate in found:
         objection = next((r for check in checks if (r := check(candidate)) is not None), None)
         if objection is None:
-            kept.append(candidate)
+            accepted.append(candidate)
         else:
             rejected.append(objection)
-    return Pruned(kept=tuple(kept), rejected=tuple(rejected))
+    return Pruned(accepted=tuple(accepted), rejected=tuple(rejected))
 
 
 def rejection(

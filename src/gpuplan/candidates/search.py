@@ -23,25 +23,25 @@ def smallest_that_holds(holds: Holds, low: int, high: int, *, most: int) -> int 
         while low > 1 and holds(low - 1):
             low -= 1
         return low
-    failed, held = low, max(high, low + 1)
+    failed, enough = low, max(high, low + 1)
     if failed >= most:
         return None
-    while not holds(min(held, most)):
-        failed = min(held, most)
+    while not holds(min(enough, most)):
+        failed = min(enough, most)
         if failed >= most:
             return None
-        held = 2 * failed
-    return _bisect(holds, failed, min(held, most))
+        enough = 2 * failed
+    return _bisect(holds, failed, min(enough, most))
 
 
-def _bisect(holds: Holds, failed: int, held: int) -> int:
-    while held - failed > 1:
-        middle = (failed + held) // 2
+def _bisect(holds: Holds, failed: int, enough: int) -> int:
+    while enough - failed > 1:
+        middle = (failed + enough) // 2
         if holds(middle):
-            held = middle
+            enough = middle
         else:
             failed = middle
-    return held
+    return enough
 
 
 def largest_load(

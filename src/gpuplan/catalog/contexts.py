@@ -22,8 +22,8 @@ def with_context(model: Model, config: Mapping[str, object]) -> Model:
     if published is not None:
         return replace(model, max_context_tokens=published)
     inner = [part for part in config.values() if isinstance(part, dict)]
-    is_told = any(key in part for key in CONTEXT for part in (config, *inner))
-    if is_told or model.max_context_tokens is None or model.kind in FIXED_LENGTH:
+    is_reported = any(key in part for key in CONTEXT for part in (config, *inner))
+    if is_reported or model.max_context_tokens is None or model.kind in FIXED_LENGTH:
         return model
     why = "the catalog has no published figure: the model's own limit is not checked"
     change = "the path of its config.json"

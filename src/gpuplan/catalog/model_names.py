@@ -95,15 +95,15 @@ def take_apart(text: str) -> Name:
     rest = _SPOKEN_SIZE.sub(r"\1\2b ", re.sub(r"(?<![\d.])(\d+)_(?=\d)", r"\1.", rest))
     rest = re.sub(r"(?<=[a-z])\+(?!\w)", " plus", rest)  # Command R+
     raw = [word for word in _BREAKS.split(rest) if word]
-    said = {PRECISIONS[word]: STRENGTH[word] for word in raw[1:] if word in PRECISIONS}
-    precision = min(said, key=lambda form: said[form], default="")
+    stated = {PRECISIONS[word]: STRENGTH[word] for word in raw[1:] if word in PRECISIONS}
+    precision = min(stated, key=lambda form: stated[form], default="")
     stored = _stored_format(file_type[1]) if file_type and "unquantized" not in raw else ""
     precision = stored or precision
     dropped = {*PRECISIONS, *PRECISION_NOISE} if precision else set()
-    kept = [word for word in raw if word not in dropped]
-    loud = [word for word in kept if word not in QUIET] or kept
+    retained = [word for word in raw if word not in dropped]
+    loud = [word for word in retained if word not in QUIET] or retained
     words = [piece for word in loud for piece in _pieces(word)]
-    quiet = tuple(word for word in kept if word in QUIET)
+    quiet = tuple(word for word in retained if word in QUIET)
     return Name(owner, tuple(words), quiet, precision)
 
 

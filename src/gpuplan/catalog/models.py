@@ -103,7 +103,7 @@ def _by_name(text: str) -> Model:
     name = take_apart(text)
     meant = None if _plain(text) in _by_spelling() else meant_by(text)
     if meant is not None:
-        return _told(text, name, _read(_by_id()[meant.id.lower()]), meant=meant)
+        return _reported(text, name, _read(_by_id()[meant.id.lower()]), meant=meant)
     found = _nearest_of(text, name)
     if not found:
         raise refused(text, "is not in the catalog", _nearest(name))
@@ -113,7 +113,7 @@ def _by_name(text: str) -> Model:
         more = f" and {len(shown) - N_SHOWN} more" if len(shown) > N_SHOWN else ""
         fix = f"say which: {', '.join(shown[:N_SHOWN])}{more}"
         raise refused(text, "could be several models", fix)
-    return _told(text, name, models[0], meant=Meant(found[0].id, _why(name, found[0])))
+    return _reported(text, name, models[0], meant=Meant(found[0].id, _why(name, found[0])))
 
 
 @cache
@@ -148,8 +148,8 @@ def _nearest_of(text: str, name: Name) -> list[Entry]:
         if found:
             stored = _of_precision(name, found)
             own = [e for e in stored if name.owner and e.name.owner == name.owner] or stored
-            kept = _as_typed(text, name, own)
-            return sorted(kept, key=lambda entry: _rank(text, name, entry))
+            retained = _as_typed(text, name, own)
+            return sorted(retained, key=lambda entry: _rank(text, name, entry))
     is_one_word = len(text.split()) == 1  # in a sentence, what stands before is no name
     return _bases(text, name) if is_one_word else []
 
@@ -220,9 +220,9 @@ def _of_size(name: Name, text: str) -> list[Entry]:
 
 def _of_precision(name: Name, found: list[Entry]) -> list[Entry]:
     for precision in (name.precision, ""):
-        kept = [entry for entry in found if entry.name.precision == precision]
-        if kept:
-            return kept
+        retained = [entry for entry in found if entry.name.precision == precision]
+        if retained:
+            return retained
     return found
 
 
@@ -263,7 +263,7 @@ def _is_alike(one: Model, other: Model) -> bool:
     return is_near and one.stacks == other.stacks
 
 
-def _told(text: str, name: Name, model: Model, *, meant: Meant) -> Model:
+def _reported(text: str, name: Name, model: Model, *, meant: Meant) -> Model:
     entry, notes = _by_id()[meant.id.lower()], list(model.assumptions)
     if _plain(entry.id) != _plain(text):
         why = f"{text!r} is read as this: {meant.why}"
@@ -274,14 +274,14 @@ def _told(text: str, name: Name, model: Model, *, meant: Meant) -> Model:
         notes.append(
             Assumption(what="stored precision", value=form.name, why=why, change="--precision")
         )
-    told = replace(model, assumptions=tuple(notes))
+    assumed = replace(model, assumptions=tuple(notes))
     if entry.name.precision and not name.precision:
-        return _unquantized(told, entry, text)
+        return _unquantized(assumed, entry, text)
     is_other = name.precision != entry.name.precision
     is_others = is_other or name.owner not in ("", entry.name.owner)
     if is_others and entry.name.precision:  # how another build stores its KV cache says nothing
-        told = replace(told, checkpoint=replace(told.checkpoint, cache=None))
-    return _with_precision(told, name.precision, is_other=is_other)
+        assumed = replace(assumed, checkpoint=replace(assumed.checkpoint, cache=None))
+    return _with_precision(assumed, name.precision, is_other=is_other)
 
 
 def _unquantized(model: Model, entry: Entry, text: str) -> Model:
@@ -296,8 +296,8 @@ def _unquantized(model: Model, entry: Entry, text: str) -> Model:
     note = Assumption(what="stored precision", value=form.name, why=why, change="--precision")
     plain = re.sub(f"-{entry.name.precision}", "", entry.id, flags=re.IGNORECASE)
     name = text.strip() if "/" in text else plain
-    told = (*model.assumptions, note)
-    return replace(model, name=name, checkpoint=stored, assumptions=told)
+    notes = (*model.assumptions, note)
+    return replace(model, name=name, checkpoint=stored, assumptions=notes)
 
 
 @cache
@@ -325,9 +325,9 @@ def _stored_as(form: NumberFormat, model: Model) -> Checkpoint:
     # Four-bit floats are published with attention left as it was where experts hold the bulk.
     parts = LINEAR[1:] if model.is_moe and form.compute == "fp4" else LINEAR
     there = {part for part in parts if part in _linear_parts(model)}
-    kept = tuple(part for part in parts if part in there)
+    retained = tuple(part for part in parts if part in there)
     base = model.checkpoint.base
-    return Checkpoint(base=base, quantized=form, parts=kept, cache=model.checkpoint.cache)
+    return Checkpoint(base=base, quantized=form, parts=retained, cache=model.checkpoint.cache)
 
 
 def _linear_parts(model: Model) -> set[Part]:

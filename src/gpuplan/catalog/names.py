@@ -34,7 +34,7 @@ _MEMORY_KIND = re.compile(r"^(?:hbm|gddr)\d\w?$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Said:
+class _Stated:
     """What a text says: which family, and which properties narrow it down."""
 
     family: Family
@@ -161,29 +161,29 @@ def _tpu_slice(wanted: str, catalog: Catalog) -> AcceleratorChoice | None:
 
 
 def _described(name: str, catalog: Catalog, *, text: str) -> AcceleratorChoice:
-    said = _read(name, catalog, text=text)
-    ids = [i for i in said.family.ids if i in catalog.accelerators]
+    stated = _read(name, catalog, text=text)
+    ids = [i for i in stated.family.ids if i in catalog.accelerators]
     if not ids:
         raise _refusal(text, "in no catalog at hand", _examples(catalog))
-    fitting = [catalog.accelerators[i] for i in ids if _fits(catalog.accelerators[i], said)]
-    if not fitting and len(ids) == 1 and _is_rounded(catalog.accelerators[ids[0]], said):
+    fitting = [catalog.accelerators[i] for i in ids if _fits(catalog.accelerators[i], stated)]
+    if not fitting and len(ids) == 1 and _is_rounded(catalog.accelerators[ids[0]], stated):
         fitting = [catalog.accelerators[ids[0]]]
     if not fitting:
         raise _refusal(
             text, "no variant has these properties together", f"choose from {', '.join(ids)}"
         )
-    chosen, assumptions = _one_of(fitting, said, text=text)
-    if said.ignored:
-        why = f"{' '.join(said.ignored)!r} names no property of it"
+    chosen, assumptions = _one_of(fitting, stated, text=text)
+    if stated.ignored:
+        why = f"{' '.join(stated.ignored)!r} names no property of it"
         what, change = "words in the accelerator's name", f"--on {chosen.id}"
         assumptions += (Assumption(what=what, value="ignored", why=why, change=change),)
     return AcceleratorChoice(accelerator=chosen, n_accelerators=1, assumptions=assumptions)
 
 
 def _one_of(
-    fitting: list[Accelerator], said: _Said, *, text: str
+    fitting: list[Accelerator], stated: _Stated, *, text: str
 ) -> tuple[Accelerator, tuple[Assumption, ...]]:
-    family = said.family
+    family = stated.family
     others = [a.id for a in fitting]
     if len(fitting) == 1:
         return fitting[0], ()
@@ -201,7 +201,7 @@ def _one_of(
     return usual, (note,)
 
 
-def _read(name: str, catalog: Catalog, *, text: str) -> _Said:
+def _read(name: str, catalog: Catalog, *, text: str) -> _Stated:
     """What the words say; words in brackets are remarks and may be ignored, others may not."""
     plain, remarks = _REMARK.sub(" ", name), " ".join(_REMARK.findall(name))
     family, rest = _family(_tokens(plain))
@@ -209,14 +209,14 @@ def _read(name: str, catalog: Catalog, *, text: str) -> _Said:
         family, rest = _family(_tokens(remarks))
         if family is None:
             raise _unknown(text, catalog)
-        return _properties(rest, _Said(family=family))
-    said = _properties(rest, _Said(family=family))
-    if "mig" in said.ignored:
+        return _properties(rest, _Stated(family=family))
+    stated = _properties(rest, _Stated(family=family))
+    if "mig" in stated.ignored:
         raise _refusal(text, "a MIG slice", "name the whole accelerator, then choose a profile")
-    if said.ignored:
+    if stated.ignored:
         known = ", ".join(i for i in family.ids if i in catalog.accelerators)
-        raise _refusal(text, f"{' '.join(said.ignored)!r} not understood", f"choose from {known}")
-    return replace(said, ignored=tuple(_tokens(remarks)))
+        raise _refusal(text, f"{' '.join(stated.ignored)!r} not understood", f"choose from {known}")
+    return replace(stated, ignored=tuple(_tokens(remarks)))
 
 
 def _family(tokens: list[str]) -> tuple[Family | None, list[str]]:
@@ -229,38 +229,38 @@ def _family(tokens: list[str]) -> tuple[Family | None, list[str]]:
     return None, tokens
 
 
-def _properties(tokens: Iterable[str], said: _Said) -> _Said:
+def _properties(tokens: Iterable[str], stated: _Stated) -> _Stated:
     """The family narrowed by what the words say; words that say nothing are kept as ignored."""
     for token in tokens:
         memory, form = _MEMORY.match(token), _FORM.match(token)
-        if token in said.family.noise or token in NOISE:
+        if token in stated.family.noise or token in NOISE:
             continue
         if memory:
-            said = replace(said, memory_gib=int(memory[1] or memory[2]))
+            stated = replace(stated, memory_gib=int(memory[1] or memory[2]))
         elif form:
-            said = replace(said, form=form[1])
+            stated = replace(stated, form=form[1])
         elif token in ("hgx", "dgx"):
-            said = replace(said, form="sxm")
+            stated = replace(stated, form="sxm")
         elif _MEMORY_KIND.match(token):
-            said = replace(said, memory_kind=token)
+            stated = replace(stated, memory_kind=token)
         else:
-            said = replace(said, ignored=(*said.ignored, token))
-    return said
+            stated = replace(stated, ignored=(*stated.ignored, token))
+    return stated
 
 
-def _fits(accelerator: Accelerator, said: _Said) -> bool:
+def _fits(accelerator: Accelerator, stated: _Stated) -> bool:
     memory_gib = round(accelerator.memory.marketed_bytes / GIB)
     return (
-        said.memory_gib in (None, memory_gib)
-        and said.form in ("", _form(accelerator))
-        and said.memory_kind in ("", accelerator.memory.kind.lower())
+        stated.memory_gib in (None, memory_gib)
+        and stated.form in ("", _form(accelerator))
+        and stated.memory_kind in ("", accelerator.memory.kind.lower())
     )
 
 
-def _is_rounded(accelerator: Accelerator, said: _Said) -> bool:
+def _is_rounded(accelerator: Accelerator, stated: _Stated) -> bool:
     """Whether only the memory differs, by as much as is kept back: B200 has 192 GB, 180 to use."""
-    share = (said.memory_gib or 0) * GIB / accelerator.memory.marketed_bytes
-    return abs(share - 1) < KEPT_BACK and _fits(accelerator, replace(said, memory_gib=None))
+    share = (stated.memory_gib or 0) * GIB / accelerator.memory.marketed_bytes
+    return abs(share - 1) < KEPT_BACK and _fits(accelerator, replace(stated, memory_gib=None))
 
 
 def _form(accelerator: Accelerator) -> str:

@@ -41,12 +41,12 @@ def with_known_regions(offers: Collection[Offer]) -> tuple[Offer, ...]:
             key = (offer.instance, offer.shape.ram_bytes)
             by_cloud.setdefault(offer.cloud, {}).setdefault(key, []).append(offer)
     alike = {cloud for cloud, machines in by_cloud.items() if _is_everywhere(machines.values())}
-    kept = [o for o in offers if o.cloud not in alike or not o.n_accelerators or is_surveyed(o)]
+    retained = [o for o in offers if o.cloud not in alike or not o.n_accelerators or is_surveyed(o)]
     for cloud in sorted(alike):
         for same in by_cloud[cloud].values():
             regions = tuple(sorted(offer.region for offer in same))
-            kept.append(replace(same[0], region="", listed_regions=regions))
-    return tuple(kept)
+            retained.append(replace(same[0], region="", listed_regions=regions))
+    return tuple(retained)
 
 
 def _is_everywhere(machines: Collection[Sequence[Offer]]) -> bool:
@@ -73,8 +73,8 @@ def listed_offers(store: Path | None = None) -> tuple[Offer, ...]:
         if offers and offers[0].price_date >= dates.get(cloud, OLDEST_DATE)
     }
     # A source of accelerators says nothing of the other machines, so those stay.
-    kept = (o for o in packaged if o.cloud not in newer or o.n_accelerators == 0)
-    return (*kept, *(offer for offers in newer.values() for offer in offers))
+    retained = (o for o in packaged if o.cloud not in newer or o.n_accelerators == 0)
+    return (*retained, *(offer for offers in newer.values() for offer in offers))
 
 
 def price_dates(offers: Collection[Offer]) -> dict[str, date]:

@@ -176,7 +176,7 @@ def _laid(tables: Tables, entry: _Entry, *, overlay: str) -> tuple[Tables, list[
     if entry.like and "name" not in values:
         values["name"] = entry.item
     before = {fact.quantity: fact for fact in old if fact.preferred}
-    kept = [
+    retained = [
         replace(f, preferred=False, note=f.note or "replaced by the overlay")
         if f.quantity in values
         else f
@@ -207,7 +207,7 @@ def _laid(tables: Tables, entry: _Entry, *, overlay: str) -> tuple[Tables, list[
         )
     laid = replace(
         tables,
-        facts={**tables.facts, entry.item: (*kept, *new)},
+        facts={**tables.facts, entry.item: (*retained, *new)},
         kinds={**tables.kinds, entry.item: entry.kind},
         sources={**tables.sources, source.key: source},
     )
@@ -314,8 +314,8 @@ def _shown(value: object) -> str:
 
 
 def _hash(catalog: Catalog, overrides: Sequence[Override]) -> str:
-    said = "\0".join(f"{o.item}\0{o.quantity}\0{o.overlay_value}" for o in overrides)
-    return hashlib.sha256(f"{catalog.content_hash}\0{said}".encode()).hexdigest()
+    stated = "\0".join(f"{o.item}\0{o.quantity}\0{o.overlay_value}" for o in overrides)
+    return hashlib.sha256(f"{catalog.content_hash}\0{stated}".encode()).hexdigest()
 
 
 def _dotted(path: KeyPath) -> str:

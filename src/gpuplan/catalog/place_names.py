@@ -43,9 +43,9 @@ def find_cloud(text: str) -> str:
 
 def places_named(text: str) -> tuple[str, ...]:
     """Ids of all regions, or of the country or union, that this name stands for."""
-    said = names_in_use("place").get(squeeze(names_in_use("exonym").get(squeeze(text), text)))
-    if said:
-        return (said,)
+    stated = names_in_use("place").get(squeeze(names_in_use("exonym").get(squeeze(text), text)))
+    if stated:
+        return (stated,)
     found = regions_named(text)
     wide = [region for region in found if region.kind != "cloud"] or found
     if wide:

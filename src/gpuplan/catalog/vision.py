@@ -40,10 +40,10 @@ def _with_words(name: str) -> tuple[VisionNetwork, ...]:
     """Networks with every word typed and the fewest beside: `ViT-B/16`, `swin base`, `yolov8`."""
     words, start = _words(name), "".join(_words(name))
     found = [(n, _words(n.name.split(".", maxsplit=1)[0])) for n in vision_networks()]
-    held = [(n, w) for n, w in found if words[:1] == w[:1] and {*words} <= {*w}]
-    fewest = min((len(w) for _, w in held), default=0)
-    if held or len(start) < MIN_START:
-        return tuple(network for network, w in held if len(w) == fewest)
+    retained = [(n, w) for n, w in found if words[:1] == w[:1] and {*words} <= {*w}]
+    fewest = min((len(w) for _, w in retained), default=0)
+    if retained or len(start) < MIN_START:
+        return tuple(network for network, w in retained if len(w) == fewest)
     return tuple(network for network in vision_networks() if _plain(network.name).startswith(start))
 
 

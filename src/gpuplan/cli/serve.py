@@ -28,8 +28,8 @@ def serve(
     from gpuplan.server.rest.serve import ServeOptions
     from gpuplan.server.rest.serve import serve as verb
 
-    kept = state if state is not None else Path(typer.get_app_dir("gpuplan")) / "jobs.sqlite"
-    options = ServeOptions(host, port, kept, tokens, workers, limit_s)
-    typer.echo(f"http://{host}:{port}/openapi.json; jobs in {kept}", err=True)
+    retained = state if state is not None else Path(typer.get_app_dir("gpuplan")) / "jobs.sqlite"
+    options = ServeOptions(host, port, retained, tokens, workers, limit_s)
+    typer.echo(f"http://{host}:{port}/openapi.json; jobs in {retained}", err=True)
     gc.set_threshold(*LONG_LIVED)
     verb(options)

@@ -81,17 +81,17 @@ def sweep(options: SweepOptions) -> None:
         what = f"unknown value {options.engine!r}"
         raise one(InputError, "sweep", "--engine", what, "use local or ray")
     check_writable(options.chart)
-    asked = read_sweep(options.file)
-    cases = list(cases_of(asked))
+    request = read_sweep(options.file)
+    cases = list(cases_of(request))
     if options.dry_run:
-        remark(f"{len(cases):,} cases of gpuplan {asked.verb}")
+        remark(f"{len(cases):,} cases of gpuplan {request.verb}")
         return
     store = ResultStore(options.store or options.file.with_suffix(".results"))
     engine = Engine(options.engine, options.workers or n_cores(), options.address)
     with progress(len(cases), "cases") as progressed:
         n_new = run(compute_case, cases, store=store, engine=engine, progressed=progressed)
     remark(f"{n_new:,} of {len(cases):,} cases computed, the others were finished before")
-    _show(asked, cases, store, options)
+    _show(request, cases, store, options)
 
 
 def read_sweep(path: Path) -> Sweep:
@@ -138,26 +138,30 @@ def _values(path: Path, name: str, found: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def cases_of(asked: Sweep) -> "Iterator[SweepCase]":
+def cases_of(request: Sweep) -> "Iterator[SweepCase]":
     """Every combination, in the order of the axes, under the digest of what it depends on."""
     from gpuplan.execution.store import digest_of
     from gpuplan.execution.sweep import SweepCase
 
     n = 1
-    for values in asked.axes.values():
+    for values in request.axes.values():
         n *= len(values)
     if n > MAX_CASES:
         fix = f"at most {MAX_CASES:,}: split the sweep"
         raise one(InputError, "sweep", "axes", f"{n:,} cases", fix)
     program = _program_digest()
     digests: dict[str, str] = {}
-    for chosen_values in product(*asked.axes.values()):
-        given = {**asked.options, **dict(zip(asked.axes, chosen_values, strict=True))}
-        arguments = [*asked.arguments, *_flags(given)]
-        case = {"verb": asked.verb, "arguments": arguments, "folder": str(asked.folder.resolve())}
-        files = {a: _file_digest(asked.folder / a, digests) for a in arguments if a}
+    for chosen_values in product(*request.axes.values()):
+        given = {**request.options, **dict(zip(request.axes, chosen_values, strict=True))}
+        arguments = [*request.arguments, *_flags(given)]
+        case = {
+            "verb": request.verb,
+            "arguments": arguments,
+            "folder": str(request.folder.resolve()),
+        }
+        files = {a: _file_digest(request.folder / a, digests) for a in arguments if a}
         known = {name: digest for name, digest in files.items() if digest}
-        key = {"program": program, "verb": asked.verb, "arguments": arguments, "files": known}
+        key = {"program": program, "verb": request.verb, "arguments": arguments, "files": known}
         yield SweepCase(digest=digest_of(key), case=case)
 
 
@@ -223,23 +227,23 @@ def compute_case(case: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key not in UNSTEADY}
 
 
-def _show(asked: Sweep, cases: "list[SweepCase]", store: Any, options: SweepOptions) -> None:
+def _show(request: Sweep, cases: "list[SweepCase]", store: Any, options: SweepOptions) -> None:
     from gpuplan.cli.simulate.files import show_charts
     from gpuplan.report.sweep import sweep_charts, sweep_sheet, value_at
 
     def columns_of(result: Mapping[str, Any]) -> dict[str, Any]:
         """Only what is shown is held of each result: memory stays small."""
         error = {"error": result["error"]} if "error" in result else {}
-        return {column: value_at(result, column) for column in asked.columns} | error
+        return {column: value_at(result, column) for column in request.columns} | error
 
-    values = product(*asked.axes.values())
+    values = product(*request.axes.values())
     found = [
         (chosen_, columns_of(store.read(case.digest)))
         for chosen_, case in zip(values, cases, strict=True)
     ]
-    sheet = sweep_sheet(asked.verb, tuple(asked.axes), asked.columns, found)
+    sheet = sweep_sheet(request.verb, tuple(request.axes), request.columns, found)
     form = chosen(options.output, as_json=options.as_json)
     emit(sheet, form)
     if options.chart is not None:
-        charts = sweep_charts(tuple(asked.axes), asked.columns, found)
+        charts = sweep_charts(tuple(request.axes), request.columns, found)
         show_charts([str(options.chart)], charts, sheet.head, is_beside=form is not Form.TABLE)

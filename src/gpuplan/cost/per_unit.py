@@ -79,11 +79,11 @@ def team_costs(
     they hold. The parts add up to the bill.
     """
     teams = sorted({*used, *idle})
-    held = {team: used.get(team, 0.0) + idle.get(team, 0.0) for team in teams}
-    whole = sum(held.values())
+    retained = {team: used.get(team, 0.0) + idle.get(team, 0.0) for team in teams}
+    whole = sum(retained.values())
     weights: list[float] = []
     for team in teams:
-        share = held[team] / whole if whole else 1 / len(teams)
+        share = retained[team] / whole if whole else 1 / len(teams)
         weights += [used.get(team, 0.0), idle.get(team, 0.0), unassigned * share]
     if sum(weights) <= 0:
         fix = "give the hours or the cost of each team"

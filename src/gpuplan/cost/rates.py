@@ -66,7 +66,7 @@ def sorted_out(found: Iterable[Outcome]) -> Rates:
     """Rates and refusals as two lists that together hold everything found."""
     outcomes = tuple(found)
     return Rates(
-        kept=tuple(item for item in outcomes if isinstance(item, NodeRate)),
+        accepted=tuple(item for item in outcomes if isinstance(item, NodeRate)),
         refused=tuple(item for item in outcomes if isinstance(item, PriceRefusal)),
     )
 

@@ -38,8 +38,8 @@ def fit_jobs(trace: Jobs) -> JobGenerator:
     inside = _dense(trace)
     hour = ((trace.arrive_s[inside] + trace.week_s) // HOUR).astype(np.int64)
     team = trace.team[inside]
-    seen = np.arange(hour.min(), hour.max() + 1) % N_HOURS
-    n_seen = np.bincount(seen, minlength=N_HOURS)
+    observed = np.arange(hour.min(), hour.max() + 1) % N_HOURS
+    n_seen = np.bincount(observed, minlength=N_HOURS)
     n_teams = len(trace.team_names)
     rates = np.zeros((n_teams, N_HOURS))
     for t in range(n_teams):

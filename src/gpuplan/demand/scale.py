@@ -61,7 +61,7 @@ def scaled_rows(
     for number in range(n_copies + (factor > n_copies)):
         row = np.arange(len(requests))
         if number == n_copies:
-            row = kept_by_client(requests, factor - n_copies, seed=seed)
+            row = retained_by_client(requests, factor - n_copies, seed=seed)
         moved_s = 0.0
         if number:
             draw = stream(seed, "shift", member=number)
@@ -120,7 +120,7 @@ class Counted:
         return found
 
 
-def kept_by_client(requests: Requests, keep_frac: float, *, seed: int) -> Ints:
+def retained_by_client(requests: Requests, keep_frac: float, *, seed: int) -> Ints:
     """Rows of the clients that stay."""
     rng = stream(seed, "thinning")
     client = client_of(requests)

@@ -23,11 +23,11 @@ def capped(node: NodeDraw, cap_w: float) -> NodeDraw:
         raise one(InputError, "power cap", node.name, what, "give the accelerator's limit in watts")
     if cap_w <= 0:
         raise one(InputError, "power cap", node.name, f"got {cap_w} W", "use a cap above 0 W")
-    held = replace(board, cap_w=cap_w, typical_w=min(board.typical_w, cap_w))
+    retained = replace(board, cap_w=cap_w, typical_w=min(board.typical_w, cap_w))
     n = node.n_accelerators
-    most = node.max_w - n * (board.max_w - held.max_w)
-    typical = node.typical_w - n * (board.typical_w - held.typical_w)
-    return replace(node, board=held, max_w=most, typical_w=min(typical, most))
+    most = node.max_w - n * (board.max_w - retained.max_w)
+    typical = node.typical_w - n * (board.typical_w - retained.typical_w)
+    return replace(node, board=retained, max_w=most, typical_w=min(typical, most))
 
 
 def levels(

@@ -56,9 +56,9 @@ def _limits(node: NodeDraw, rack: Rack, reserve: float, reserved_u: int) -> list
         found.append(RackLimit(name="cooling", n_nodes=n, text=text))
     if rack.n_units is not None and node.height_u is not None:
         # A node that is a rack by itself brings its switches and power distribution along.
-        kept = reserved_u if node.height_u <= rack.n_units / 2 else 0
-        n = _whole(max(0.0, rack.n_units - kept), node.height_u)
-        text = f"{rack.n_units} U less {kept} for switches, {node.height_u:g} U each"
+        retained = reserved_u if node.height_u <= rack.n_units / 2 else 0
+        n = _whole(max(0.0, rack.n_units - retained), node.height_u)
+        text = f"{rack.n_units} U less {retained} for switches, {node.height_u:g} U each"
         found.append(RackLimit(name="height", n_nodes=n, text=text))
     if rack.weight_kg is not None and node.weight_kg is not None:
         n = _whole(rack.weight_kg, node.weight_kg)
@@ -81,9 +81,9 @@ def judge_cap(
     room: RoomRules = USUAL.room,
 ) -> CapChoice:
     """Whether so many servers may share a rack under this cap, and what it costs in speed."""
-    held = capped(node, cap_w)
-    fit, wanted_w = fit_rack(held, rack, room=room), n_wanted * held.max_w
-    is_cliff = held.board is not None and cap_w < LEAST_CAP_FRAC * held.board.limit_w
+    retained = capped(node, cap_w)
+    fit, wanted_w = fit_rack(retained, rack, room=room), n_wanted * retained.max_w
+    is_cliff = retained.board is not None and cap_w < LEAST_CAP_FRAC * retained.board.limit_w
     reason = f"{wanted_w / KW:.1f} kW"
     if fit.usable_w is not None:
         reason += f" of {fit.usable_w / KW:.1f}, {1 - wanted_w / fit.usable_w:.1%} left"
@@ -93,7 +93,7 @@ def judge_cap(
         reason += f"; {room.cap_reserve_frac:.0%} must stay free, as caps hold on average only"
     return CapChoice(
         cap_w=cap_w,
-        node_w=held.max_w,
+        node_w=retained.max_w,
         fit=fit,
         slowdown_ratio=None if is_cliff or slowdown is None else slowdown(cap_w),
         is_accepted=fit.n_nodes >= n_wanted and not is_cliff,

@@ -13,8 +13,8 @@ from gpuplan.domain.scenario.workload import Storage
 from gpuplan.domain.system.parts import (
     CapacityPoint,
     DataDemand,
-    HeldData,
     StorageRates,
+    StoredData,
     Tier,
     TierChoice,
 )
@@ -130,7 +130,7 @@ def cheapest(choices: Sequence[TierChoice]) -> TierChoice:
     return min(choices, key=lambda choice: choice.usd.mid)
 
 
-def capacity_growth(held: HeldData, horizon_s: float) -> tuple[CapacityPoint, ...]:
+def capacity_growth(stored: StoredData, horizon_s: float) -> tuple[CapacityPoint, ...]:
     """What storage holds now, at each of a few months and at the end of the horizon."""
     times = [0.0, *(m * MONTH for m in (3, 6, 12, 24) if m * MONTH < horizon_s), horizon_s]
     return tuple(
@@ -139,11 +139,11 @@ def capacity_growth(held: HeldData, horizon_s: float) -> tuple[CapacityPoint, ..
             parts=(
                 (
                     "dataset",
-                    held.dataset_bytes * (1.0 + held.dataset_growth_frac) ** (after_s / MONTH),
+                    stored.dataset_bytes * (1.0 + stored.dataset_growth_frac) ** (after_s / MONTH),
                 ),
-                ("checkpoints", held.checkpoint_bytes),
-                ("artifacts", held.artifacts_bytes_per_s * after_s),
-                ("logs", held.log_bytes_per_s * after_s),
+                ("checkpoints", stored.checkpoint_bytes),
+                ("artifacts", stored.artifacts_bytes_per_s * after_s),
+                ("logs", stored.log_bytes_per_s * after_s),
             ),
         )
         for after_s in times

@@ -213,6 +213,6 @@ def window_means(series: Series, window_s: float) -> tuple[Floats, Floats]:
     at_s, value = series.at_s[is_given], series.value[is_given]
     if len(at_s) == 0:
         return at_s, value
-    kept, place = np.unique(np.floor((at_s - at_s[0]) / window_s), return_inverse=True)
+    retained, place = np.unique(np.floor((at_s - at_s[0]) / window_s), return_inverse=True)
     means = np.bincount(place, weights=value) / np.bincount(place)
-    return at_s[0] + kept * window_s, means
+    return at_s[0] + retained * window_s, means

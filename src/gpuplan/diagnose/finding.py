@@ -31,7 +31,7 @@ class Finding(NamedTuple):
     share_frac: float = 1.0
 
 
-def seen(what: str, found: str, against: str) -> Evidence:
+def evidence_of(what: str, found: str, against: str) -> Evidence:
     """One row of evidence."""
     return Evidence(what=what, found=found, against=against)
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuplan.diagnose.bands import band_shares, mean_hides_peak, safe_use
-from gpuplan.diagnose.finding import ACTIVITY, Finding, percent, seen, verdict_of
+from gpuplan.diagnose.finding import ACTIVITY, Finding, evidence_of, percent, verdict_of
 from gpuplan.diagnose.rules.fleet import HELD_BYTES
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.telemetry.diagnosis import (
@@ -38,7 +38,7 @@ def diagnose_fleet(
     devices = digest.devices
     findings = _findings(digest, tdp_w)
     verdicts = [verdict_of(one) for one in findings] or [
-        verdict_of(Finding("healthy", 0.6, (seen("rules that fired", "none", ""),)))
+        verdict_of(Finding("healthy", 0.6, (evidence_of("rules that fired", "none", ""),)))
     ]
     idle_s = devices.idle_frac * devices.span_s
     sm = devices.sm_frac
@@ -151,7 +151,7 @@ def _findings(digest: FleetDigest, tdp_w: Floats) -> list[Finding]:
         n = int(mask.sum())
         if n:
             names = tuple(devices.name[k] for k in np.flatnonzero(mask))
-            row = seen(what, f"{n:,} of {len(mask):,} devices", against)
+            row = evidence_of(what, f"{n:,} of {len(mask):,} devices", against)
             found.append(Finding(cause, sure, (row,), names, n / len(mask)))
     return found
 

@@ -68,7 +68,7 @@ def _returned(subjects: Sequence[str], devices: Sequence[DeviceView], level: Lev
     return (rest + len(levels)) / now - 1.0
 
 
-def _fed(device: DeviceView) -> float | None:
+def _delivered(device: DeviceView) -> float | None:
     """Time with a kernel, over all the time while there was work."""
     util = device.get("gpu_util_frac")
     return device.get("sm_active_frac") if util is None else util
@@ -142,8 +142,8 @@ def _ratio(engines: Sequence[EngineView], part: str, whole: str) -> float | None
 def _slots(engines: Sequence[EngineView]) -> float | None:
     """Sequences that wait over those that run, at most as many as the KV cache has room for."""
     waiting = _ratio(engines, "requests_waiting_count", "requests_running_count")
-    held = max((one.mean("kv_cache_frac") or 0.0 for one in engines), default=0.0)
-    return waiting if waiting is None or not held else min(waiting, 1.0 / held - 1.0)
+    retained = max((one.mean("kv_cache_frac") or 0.0 for one in engines), default=0.0)
+    return waiting if waiting is None or not retained else min(waiting, 1.0 / retained - 1.0)
 
 
 def _uneven(engines: Sequence[EngineView]) -> float | None:
@@ -154,7 +154,7 @@ def _uneven(engines: Sequence[EngineView]) -> float | None:
 LEVELS: dict[str, Level] = {
     **dict.fromkeys(
         ("storage_bound", "host_bound", "input_bound", "pcie_bound", "nic_bound", "packet_loss"),
-        _fed,
+        _delivered,
     ),
     **dict.fromkeys(
         ("network_bound", "communication_heavy", "kernels_or_exchange", "busy_in_name"), _pipes

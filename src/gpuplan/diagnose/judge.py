@@ -12,7 +12,7 @@ import numpy as np
 
 from gpuplan.diagnose.bands import band_shares, mean_hides_peak, minute_means, pooled
 from gpuplan.diagnose.features import DeviceView, device_views, engine_views
-from gpuplan.diagnose.finding import ACTIVITY, Finding, percent, seen, together, verdict_of
+from gpuplan.diagnose.finding import ACTIVITY, Finding, evidence_of, percent, together, verdict_of
 from gpuplan.diagnose.gains import with_gains
 from gpuplan.diagnose.over_time import over_time, pool_warnings
 from gpuplan.diagnose.phases import node_phases
@@ -61,14 +61,14 @@ N_HEAT_ROWS, N_HEAT_COLUMNS = 64, 96
 def diagnose(
     telemetry: Telemetry,
     facts: Mapping[int, DeviceFacts],
-    asked: DiagnoseRequest = AS_USUAL,
+    request: DiagnoseRequest = AS_USUAL,
     *,
     model: ModelFacts | None = None,
 ) -> Diagnosis:
     """Everything that can be said, worst first."""
     devices, engines = device_views(telemetry, facts), engine_views(telemetry)
-    edges, n_pool = asked.edges or BandEdges(), asked.expected_devices
-    ttft_limit_s = asked.ttft_limit_s
+    edges, n_pool = request.edges or BandEdges(), request.expected_devices
+    ttft_limit_s = request.ttft_limit_s
     service = service_of(telemetry, devices, engines, ttft_limit_s=ttft_limit_s, model=model)
     use = _use(telemetry, n_pool or len(devices), edges, service)
     idle = reclaims(telemetry, devices)
@@ -89,7 +89,7 @@ def diagnose(
         [replace(one, is_waiting=one.name in waiting) for one in devices],
         engines,
         ttft_limit_s=ttft_limit_s,
-        beta_ratio=asked.beta_ratio,
+        beta_ratio=request.beta_ratio,
     )
     gained = partial(with_gains, devices=devices, engines=engines, use=use)
     is_anonymous = len(devices) == 1 and not devices[0].subject.device
@@ -124,9 +124,9 @@ def _full_not_limited(findings: Sequence[Finding]) -> list[Finding]:
 
 def _quiet(telemetry: Telemetry, use: UseFigures | None, edges: BandEdges) -> Finding:
     """What is said where no rule fired, with the mean as its evidence."""
-    row = seen("rules that fired", "none", "")
+    row = evidence_of("rules that fired", "none", "")
     if use is not None:
-        row = seen("mean utilization", percent(use.mean_frac), edges.band(use.mean_frac))
+        row = evidence_of("mean utilization", percent(use.mean_frac), edges.band(use.mean_frac))
     return Finding(_quiet_cause(telemetry, use, edges), 0.6, (row,))
 
 
@@ -146,8 +146,8 @@ def _verdicts(findings: Sequence[Finding], *, quiet: Finding) -> tuple[Verdict, 
     """Worst and surest first; what a graver finding explains is left out."""
     # A cause that few devices show explains nothing about the rest.
     causes = {one.cause for one in findings if one.share_frac >= 0.5 or one.cause in SELDOM}
-    kept = [one for one in findings if not _is_explained(one, causes)] or [quiet]
-    verdicts = [verdict_of(finding) for finding in kept]
+    retained = [one for one in findings if not _is_explained(one, causes)] or [quiet]
+    verdicts = [verdict_of(finding) for finding in retained]
     return tuple(
         sorted(verdicts, key=lambda one: (SEVERITY.index(one.severity), -one.confidence_frac))
     )

@@ -75,21 +75,21 @@ def minutes_of(series: Sequence[Series], edges: BandEdges) -> tuple[MinuteUse, .
     at_s = np.concatenate([one.at_s[one.is_given] for one in series])
     value = np.concatenate([one.value[one.is_given] for one in series])
     place = np.floor((at_s - at_s.min()) / MINUTE_S).astype(np.int64)
-    kept, inverse = np.unique(place, return_inverse=True)
+    retained, inverse = np.unique(place, return_inverse=True)
     means = np.bincount(inverse, weights=value) / np.bincount(inverse)
     begin = float(at_s.min())
     return tuple(
         MinuteUse(at_s=begin + float(k) * MINUTE_S, use_frac=float(m), band=edges.band(float(m)))
-        for k, m in zip(kept, means, strict=True)
+        for k, m in zip(retained, means, strict=True)
     )
 
 
 def _episodes(minutes: Sequence[MinuteUse], edges: BandEdges) -> tuple[Episode, ...]:
     """Stretches of one band; visits shorter than the least number of minutes join what was."""
-    held = _held(minutes, edges)
+    retained = _retained(minutes, edges)
     runs: list[list[int]] = []  # first and last place of each band that is held
-    for k in range(len(held)):
-        if runs and held[k] == held[runs[-1][0]]:
+    for k in range(len(retained)):
+        if runs and retained[k] == retained[runs[-1][0]]:
             runs[-1][1] = k
         else:
             runs.append([k, k])
@@ -97,23 +97,23 @@ def _episodes(minutes: Sequence[MinuteUse], edges: BandEdges) -> tuple[Episode, 
     for first, last in runs:
         end_s = minutes[last].at_s + MINUTE_S
         is_short = last - first + 1 < LEAST_MINUTES
-        if found and (is_short or found[-1].band == held[first]):
+        if found and (is_short or found[-1].band == retained[first]):
             found[-1] = Episode(band=found[-1].band, begin_s=found[-1].begin_s, end_s=end_s)
-        elif not is_short or len(held) < LEAST_MINUTES:
-            found.append(Episode(band=held[first], begin_s=minutes[first].at_s, end_s=end_s))
+        elif not is_short or len(retained) < LEAST_MINUTES:
+            found.append(Episode(band=retained[first], begin_s=minutes[first].at_s, end_s=end_s))
     return tuple(found)
 
 
-def _held(minutes: Sequence[MinuteUse], edges: BandEdges) -> list[str]:
+def _retained(minutes: Sequence[MinuteUse], edges: BandEdges) -> list[str]:
     """The band of each minute; one is left downwards only well below its edge."""
-    held: list[str] = []
+    retained: list[str] = []
     for one in minutes:
         now = one.band
-        if held and ORDER.index(now) < ORDER.index(held[-1]):
+        if retained and ORDER.index(now) < ORDER.index(retained[-1]):
             lifted = edges.band(min(one.use_frac + HYSTERESIS, 1.0))
-            now = min(held[-1], lifted, key=ORDER.index)
-        held.append(now)
-    return held
+            now = min(retained[-1], lifted, key=ORDER.index)
+        retained.append(now)
+    return retained
 
 
 def _full_frac(
@@ -121,12 +121,12 @@ def _full_frac(
 ) -> float:
     """Mean utilization of the stretches that are hot or overloaded; else of all the time."""
     full = [one for one in episodes if one.band in ("hot", "overload")]
-    held = [
+    retained = [
         minute.use_frac
         for minute in minutes
         if any(one.begin_s <= minute.at_s < one.end_s for one in full)
     ]
-    return max(mean_frac, float(np.mean(held))) if held else mean_frac
+    return max(mean_frac, float(np.mean(retained))) if retained else mean_frac
 
 
 def _tail(n_devices: int, mean_frac: float, edges: BandEdges) -> PoolTail | None:

@@ -101,12 +101,12 @@ def _node(
         for row in rows
         if (one := telemetry.one("memory_used_bytes", row)) is not None and one.is_given.any()
     ]
-    held = _mean(memory, use.at_s) if memory else None
-    states = _states(use.is_busy, held)
+    retained = _mean(memory, use.at_s) if memory else None
+    states = _states(use.is_busy, retained)
     phases = _phases(
         use.at_s,
         use.is_busy,
-        held,
+        retained,
         warmup_s=rule.warmup_s,
         second_s=min(float(one.at_s[1]) for one in use.series if len(one.at_s) > 1),
     )

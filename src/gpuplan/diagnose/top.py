@@ -53,20 +53,20 @@ def frame_at(telemetry: Telemetry, at_s: float, headline: str) -> TopFrame:
 def moments(telemetry: Telemetry, n_most: int) -> tuple[float, ...]:
     """Instants to show, evenly over the recording."""
     times = np.unique(np.concatenate([series.at_s for series in telemetry.series]))
-    kept = times[np.linspace(0, len(times) - 1, min(n_most, len(times))).astype(int)]
-    return tuple(float(at_s) for at_s in kept)
+    retained = times[np.linspace(0, len(times) - 1, min(n_most, len(times))).astype(int)]
+    return tuple(float(at_s) for at_s in retained)
 
 
 def until(telemetry: Telemetry, at_s: float) -> Telemetry:
     """What had been seen by then."""
-    kept = []
+    retained = []
     for series in telemetry.series:
         n = int(np.searchsorted(series.at_s, at_s, side="right"))
         if n:
-            kept.append(
+            retained.append(
                 replace(series, at_s=floats(series.at_s[:n]), value=floats(series.value[:n]))
             )
-    return replace(telemetry, series=tuple(kept))
+    return replace(telemetry, series=tuple(retained))
 
 
 def _now(metrics: Mapping[str, Series], metric: str, at_s: float) -> float | None:
@@ -85,7 +85,7 @@ def _device(name: str, team: str, metrics: Mapping[str, Series], at_s: float) ->
     use = _now(metrics, use_of, at_s)
     source = metrics[use_of]
     k = int(np.searchsorted(source.at_s, at_s, side="right"))
-    held, total = (
+    retained, total = (
         _now(metrics, "memory_used_bytes", at_s),
         _now(metrics, "memory_total_bytes", at_s),
     )
@@ -93,8 +93,8 @@ def _device(name: str, team: str, metrics: Mapping[str, Series], at_s: float) ->
     size = (
         total
         if total is not None
-        else held + free
-        if held is not None and free is not None
+        else retained + free
+        if retained is not None and free is not None
         else None
     )
     return TopDevice(
@@ -104,7 +104,7 @@ def _device(name: str, team: str, metrics: Mapping[str, Series], at_s: float) ->
         use_frac=use,
         sm_frac=_now(metrics, "sm_active_frac", at_s),
         tensor_frac=_now(metrics, "tensor_active_frac", at_s),
-        memory_frac=held / size if held is not None and size else None,
+        memory_frac=retained / size if retained is not None and size else None,
         power_w=_now(metrics, "power_w", at_s),
         heat_c=_now(metrics, "temperature_c", at_s),
         trail_frac=floats(source.value[max(0, k - N_TRAIL) : k]),

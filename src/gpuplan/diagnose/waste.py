@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuplan.diagnose.features import DeviceView, EngineView
-from gpuplan.diagnose.finding import Finding, seen
+from gpuplan.diagnose.finding import Finding, evidence_of
 from gpuplan.diagnose.rules.fleet import HELD_BYTES, IDLE_UTIL, WATCHED_S, held_bytes, is_idle
 from gpuplan.domain.telemetry.diagnosis import Quality, Reclaim, TeamUse, Waste
 from gpuplan.domain.telemetry.digest import summed
@@ -155,8 +155,8 @@ def idle_at_times(devices: Sequence[DeviceView], idle: Sequence[Reclaim]) -> lis
     for one in idle:
         none = f"none for {(one.end_s - one.begin_s) / HOUR:,.0f} h at a stretch"
         rows = (
-            seen("GPU utilization", none, ""),
-            seen("memory allocated", f"{one.memory_held_bytes / 1e9:.1f} GB", ""),
+            evidence_of("GPU utilization", none, ""),
+            evidence_of("memory allocated", f"{one.memory_held_bytes / 1e9:.1f} GB", ""),
         )
         if one.subject not in whole:
             found.append(Finding("idle_allocated", 0.8, rows, (one.subject,)))
@@ -246,9 +246,9 @@ def _recall(
             whole = float(count.sum())
             share = within / whole if whole else None
             return share, f"requests whose first token came within {ttft_limit_s:g} s"
-    held = [one for engine in engines for one in engine.series.values()]
+    retained = [one for engine in engines for one in engine.series.values()]
     for series, runs, waits, meant in (
-        (held, *IN_FLIGHT, "requests in the batch, of those in batch and queue"),
+        (retained, *IN_FLIGHT, "requests in the batch, of those in batch and queue"),
         (telemetry.series, *HANDED_OUT, "devices given, of those given and asked for"),
     ):
         running, waiting = _total(series, runs), _total(series, waits)

@@ -30,7 +30,9 @@ def exactly(value: float) -> Range:
 
 def total(parts: Iterable[Range]) -> Range:
     """The sum of ranges: all low, all middle, all high values."""
-    held = list(parts)
+    retained = list(parts)
     return Range(
-        low=sum(p.low for p in held), mid=sum(p.mid for p in held), high=sum(p.high for p in held)
+        low=sum(p.low for p in retained),
+        mid=sum(p.mid for p in retained),
+        high=sum(p.high for p in retained),
     )

@@ -17,9 +17,9 @@ from gpuplan.errors import InputError, one
 Shared = TypeVar("Shared")
 Case = TypeVar("Case")
 Answer = TypeVar("Answer")
-Told = Callable[[int], None]
+OnProgress = Callable[[int], None]
 
-_held: dict[str, Any] = {}  # what a worker process was given once, for all of its cases
+_retained: dict[str, Any] = {}  # what a worker process was given once, for all of its cases
 
 
 def map_cases(
@@ -28,7 +28,7 @@ def map_cases(
     *,
     shared: Shared,
     n_workers: int = 1,
-    told: Told | None = None,
+    on_progress: OnProgress | None = None,
 ) -> list[Answer]:
     """`compute(shared, case)` for each case, in order; `told` hears how many are done.
 
@@ -40,8 +40,8 @@ def map_cases(
     answers = []
     for answer in _computed(compute, cases, shared=shared, n_workers=min(n_workers, len(cases))):
         answers.append(answer)
-        if told is not None:
-            told(len(answers))
+        if on_progress is not None:
+            on_progress(len(answers))
     return answers
 
 
@@ -80,8 +80,8 @@ def _mapped(pool: ProcessPoolExecutor, cases: Sequence[object]) -> Any:
 
 
 def _hold(compute: Callable[..., Any], shared: object) -> None:
-    _held["compute"], _held["shared"] = compute, shared
+    _retained["compute"], _retained["shared"] = compute, shared
 
 
 def _one(case: object) -> object:
-    return _held["compute"](_held["shared"], case)
+    return _retained["compute"](_retained["shared"], case)

@@ -79,7 +79,7 @@ class Experts:
         same_hour = [_at(values, place - season.day * k) for k in range(1, N_DAYS + 1)]
         self._shape = _median(np.stack(same_hour), axis=0)  # over the seven days before
 
-    def said(self, origin: Ints, ahead: Ints | int) -> Floats:
+    def stated(self, origin: Ints, ahead: Ints | int) -> Floats:
         """By every expert (last axis) at origins, of steps ahead."""
         values, season = self._values, self._season
         now = values[origin]
@@ -109,8 +109,8 @@ def combined(
         errors = past.truth - past.rows @ weights
         tail = _tail(min(origin / season.day - 1.0, MAX_PAST_DAYS))
         below, above = np.quantile(errors, (1.0 - tail, tail)) if len(errors) else (0.0, 0.0)
-        said = experts.said(np.array([origin]), np.arange(steps.start, steps.stop))
-        value = np.nan_to_num(said, nan=values[origin]) @ weights
+        stated = experts.stated(np.array([origin]), np.arange(steps.start, steps.stop))
+        value = np.nan_to_num(stated, nan=values[origin]) @ weights
         here = slice(steps.start - 1, steps.stop - 1)
         middle[here], low[here], high[here] = value, value + below, value + above
     middle, low, high = (np.maximum(level, 0.0) for level in (middle, low, high))
@@ -139,13 +139,13 @@ def _past(experts: Experts, values: Floats, origin: int, *, steps: range, season
     rows, truth, age = [], [], []
     for ahead in steps[::every]:
         origins = np.arange(first, origin - ahead + 1, every)
-        rows.append(experts.said(origins, ahead))
+        rows.append(experts.stated(origins, ahead))
         truth.append(values[origins + ahead])
         age.append((origin - origins) / season.day)
-    said, came = np.vstack(rows), np.concatenate(truth)
+    stated, came = np.vstack(rows), np.concatenate(truth)
     trust = 0.5 ** (np.concatenate(age) / HALF_LIFE_DAYS)
-    is_whole = np.isfinite(said).all(axis=1)
-    return Past(said[is_whole], came[is_whole], trust[is_whole])
+    is_whole = np.isfinite(stated).all(axis=1)
+    return Past(stated[is_whole], came[is_whole], trust[is_whole])
 
 
 def _weights(past: Past) -> Floats:

@@ -45,7 +45,7 @@ def forecast(series: DemandSeries, horizon_s: float) -> DemandForecast:
         return _too_short(series, values, season=season, at_s=floats(at_s))
     experts = Experts(values, season)
     memo: Memo = {}
-    rows, held = backtest(values, season, horizon, experts=experts, memo=memo)
+    rows, retained = backtest(values, season, horizon, experts=experts, memo=memo)
     now = len(values) - 1
     middle, low, high = trusted(experts, values, now, season=season, horizon=horizon, memo=memo)
     best = min(rows, key=lambda row: row.mase_ratio) if rows else None
@@ -57,7 +57,7 @@ def forecast(series: DemandSeries, horizon_s: float) -> DemandForecast:
         high=floats(high),
         method="combination of simple forecasts",
         backtest=rows,
-        range_held_frac=held,
+        range_held_frac=retained,
         warnings=_warnings(values, best),
     )
 
@@ -86,7 +86,7 @@ def backtest(
     memo: Memo | None = None,
 ) -> tuple[tuple[BacktestRow, ...], float | None]:
     """Errors from past origins, a day apart, and the share of values inside the range."""
-    said_before: Memo = {} if memo is None else memo
+    stated_before: Memo = {} if memo is None else memo
     known = Experts(values, season) if experts is None else experts
     last = len(values) - horizon - 1
     first = LEAST_DAYS * season.day
@@ -98,13 +98,13 @@ def backtest(
     inside = []
     for origin in origins:
         truth = values[origin + 1 : origin + 1 + horizon]
-        found = trusted(known, values, origin, season=season, horizon=horizon, memo=said_before)
-        said = {
+        found = trusted(known, values, origin, season=season, horizon=horizon, memo=stated_before)
+        stated = {
             "combination": found.middle,
             "last value": np.full(horizon, values[origin]),
             "as a day ago": _day_ago(known, origin, horizon),
         }
-        for name, guess in said.items():
+        for name, guess in stated.items():
             errors[name].append(float(np.abs(guess - truth).mean()) / scale)
         inside.append((truth >= found.low - 1e-9) & (truth <= found.high + 1e-9))
     rows = tuple(
@@ -166,8 +166,8 @@ def trusted(
         past = origin - age * season.day
         if past < N_FIRST_DAYS * season.day:
             break
-        said = _own(experts, values, past, season=season, horizon=horizon, memo=memo)
-        guesses = _guesses(experts, values, past, said.middle)
+        stated = _own(experts, values, past, season=season, horizon=horizon, memo=memo)
+        guesses = _guesses(experts, values, past, stated.middle)
         weight = FADE ** (age - nearest)
         total = total + weight * np.abs(guesses - values[past + 1 : past + 1 + horizon]).mean(1)
         days += weight
@@ -197,7 +197,7 @@ def _guesses(experts: Experts, values: Floats, origin: int, middle: Floats) -> F
 
 
 def _day_ago(experts: Experts, origin: int, horizon: int) -> Floats:
-    return experts.said(np.array([origin]), np.arange(1, horizon + 1))[:, 1]
+    return experts.stated(np.array([origin]), np.arange(1, horizon + 1))[:, 1]
 
 
 def _by_day(values: Floats, day: int) -> Floats:

@@ -183,8 +183,8 @@ class Collector:
         """Everything that was said, in order of time."""
         self._leave_out_other_clocks()
         series = [self._series(*key, readings) for key, readings in self._samples.items()]
-        kept = [one for one in series if one is not None]
-        starts = [float(one.at_s[0]) for one in kept]
+        retained = [one for one in series if one is not None]
+        starts = [float(one.at_s[0]) for one in retained]
         histograms = [
             made
             for (subject, metric), buckets in self._buckets.items()
@@ -195,7 +195,7 @@ class Collector:
             source=self.source,
             format=self.format_name,
             subjects=tuple(self._subjects),
-            series=tuple(_merged(kept, self.quirk)),
+            series=tuple(_merged(retained, self.quirk)),
             histograms=tuple(histograms),
             spans=tuple(sorted(self._spans, key=lambda span: (span.subject, span.begin_s))),
             allocations=tuple(self._allocations),
@@ -214,10 +214,10 @@ class Collector:
         begin_s, end_s = _main_stretch(floats(times)) if times else (0.0, 0.0)
         n_left_out = 0
         for key, found in list(self._samples.items()):
-            kept = [reading for reading in found if begin_s <= reading[0] <= end_s]
-            n_left_out += len(found) - len(kept)
-            self._samples[key] = kept
-            if not kept:
+            retained = [reading for reading in found if begin_s <= reading[0] <= end_s]
+            n_left_out += len(found) - len(retained)
+            self._samples[key] = retained
+            if not retained:
                 del self._samples[key]
         if n_left_out:
             where = f"all others lie between {begin_s:.0f} and {end_s:.0f} s"

@@ -32,8 +32,8 @@ def demand_series(telemetry: Telemetry, metric: str | None, step_s: float | None
     """What was asked of the fleet over time; gaps are drawn through, and counted."""
     name = metric or next((one for one in DEMAND if telemetry.of(one)), None)
     if name is None or not telemetry.of(name):
-        seen = ", ".join(telemetry.metrics) or "nothing"
-        what, fix = f"{name or 'no demand'} is not in it", f"choose one of: {seen}"
+        observed = ", ".join(telemetry.metrics) or "nothing"
+        what, fix = f"{name or 'no demand'} is not in it", f"choose one of: {observed}"
         raise one(InputError, telemetry.source, "metric", what, fix)
     whole = _given(telemetry, name)
     series = _after_gap(whole)
@@ -83,12 +83,12 @@ def _after_gap(series: list[Series]) -> list[Series]:
     if not len(gaps):
         return series
     begin_s = float(times[gaps[-1] + 1])
-    kept = [
+    retained = [
         replace(each, at_s=floats(each.at_s[is_late]), value=floats(each.value[is_late]))
         for each in series
         if (is_late := each.at_s >= begin_s).any()
     ]
-    return [each for each in kept if each.is_given.any()]
+    return [each for each in retained if each.is_given.any()]
 
 
 def _step(series: list[Series]) -> float:

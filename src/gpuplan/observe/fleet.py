@@ -52,10 +52,10 @@ def _settle_units(files: list[Path], columns: dict[str, Any]) -> None:
         if not is_old or not frame.collect_schema()[column].is_float():
             continue  # whole numbers are percents
         value = pl.col(column).cast(pl.Float64)
-        told = frame.select(
+        remarks = frame.select(
             value.fill_nan(None).max().alias("high"), (value % 1.0 != 0).any().alias("has_parts")
         ).collect(engine="streaming")
-        high, has_parts = told.row(0)
+        high, has_parts = remarks.row(0)
         if high is not None and high <= 1.0 and has_parts:
             columns["words"][metric] = (column, Word(word.metric))
 

@@ -143,5 +143,5 @@ def is_ratio(name: str, values: Iterable[float]) -> bool:
     """Whether this old name carries ratios here."""
     if name not in PERCENT_NAMES:
         return False
-    seen = [value for value in values if not math.isnan(value)]
-    return bool(seen) and max(seen) <= 1.0 and any(value % 1.0 for value in seen)
+    observed = [value for value in values if not math.isnan(value)]
+    return bool(observed) and max(observed) <= 1.0 and any(value % 1.0 for value in observed)

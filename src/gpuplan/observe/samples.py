@@ -94,7 +94,7 @@ class KubeParts:
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
-        self._asked: dict[float, dict[tuple[str, str], float]] = defaultdict(dict)
+        self._requested: dict[float, dict[tuple[str, str], float]] = defaultdict(dict)
 
     def take(self, sample: Sample) -> None:
         """One reading; requests for other resources say nothing of GPUs."""
@@ -103,9 +103,9 @@ class KubeParts:
             return
         is_pod = sample.name == POD_GPUS
         if is_pod:
-            asked = self._asked[sample.at_s]
+            requested = self._requested[sample.at_s]
         if is_pod and not node:
-            asked[labels.get("namespace", ""), labels.get("pod", "")] = sample.value
+            requested[labels.get("namespace", ""), labels.get("pod", "")] = sample.value
             return
         word = Word("allocated_count" if is_pod else "total_count")
         subject = self._collector.subject(Subject(node=node))
@@ -115,10 +115,12 @@ class KubeParts:
 
     def finish(self) -> None:
         """What waits at every instant, and the pods that wait at the last one."""
-        subject = self._collector.subject(Subject()) if self._asked else 0
-        for at_s, asked in self._asked.items():
-            self._collector.sample(subject, Word("pending_count"), at_s, sum(asked.values()))
-        for (team, pod), gpus in self._asked[max(self._asked)].items() if self._asked else ():
+        subject = self._collector.subject(Subject()) if self._requested else 0
+        for at_s, requested in self._requested.items():
+            self._collector.sample(subject, Word("pending_count"), at_s, sum(requested.values()))
+        for (team, pod), gpus in (
+            self._requested[max(self._requested)].items() if self._requested else ()
+        ):
             waits = Allocation(job=pod, team=team, n_accelerators=gpus, state="pending")
             self._collector.allocation(waits)
 
@@ -128,7 +130,7 @@ _SUMMED = ("requests_per_s", "disk_", "network_", "fabric_", "requests_failed_pe
 
 def take_samples(collector: Collector, samples: Iterable[Sample]) -> None:
     """Hand every sample of a known name to the collector; count the names that are not known."""
-    held: dict[str, list[Sample]] = defaultdict(list)
+    retained: dict[str, list[Sample]] = defaultdict(list)
     hits: dict[tuple[int, float], dict[str, float]] = defaultdict(dict)
     unknown: dict[str, int] = defaultdict(int)
     parts, kube = HostParts(collector), KubeParts(collector)
@@ -136,7 +138,7 @@ def take_samples(collector: Collector, samples: Iterable[Sample]) -> None:
         if not is_time(sample.at_s):
             collector.quirk(NO_TIME, f"{sample.name} at {sample.at_s:g}", "excluded")
         elif sample.name in PERCENT_NAMES:
-            held[sample.name].append(sample)
+            retained[sample.name].append(sample)
         elif sample.name == CPU or sample.name in MEMORY:
             subject = collector.subject(subject_of(sample.labels))
             parts.take(
@@ -150,7 +152,7 @@ def take_samples(collector: Collector, samples: Iterable[Sample]) -> None:
             kube.take(sample)
         elif not _take(collector, sample, hits):
             unknown[sample.name] += 1
-    for name, group in held.items():
+    for name, group in retained.items():
         _take_utilization(collector, name, group)
     _take_quotients(collector, hits)
     parts.finish()
@@ -244,7 +246,7 @@ def _take_quotients(collector: Collector, hits: dict[tuple[int, float], dict[str
     word = Word("prefix_hit_frac")
     for subject, rows in by_subject.items():
         for (at_s, over, under), (_, later_over, later_under) in pairwise(rows):
-            asked, found = later_under - under, later_over - over
-            if asked < 0:  # the engine was restarted: it counts from zero
-                asked, found = later_under, later_over
-            collector.sample(subject, word, at_s, found / asked if asked > 0 else math.nan)
+            requested, found = later_under - under, later_over - over
+            if requested < 0:  # the engine was restarted: it counts from zero
+                requested, found = later_under, later_over
+            collector.sample(subject, word, at_s, found / requested if requested > 0 else math.nan)

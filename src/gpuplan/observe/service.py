@@ -45,8 +45,8 @@ def _sum(series: Sequence[Series]) -> Curve | None:
     grid = max(known, key=lambda one: len(one.at_s)).at_s
     total = np.zeros(len(grid))
     for one in known:
-        kept = one.is_given
-        total += np.interp(grid, one.at_s[kept], one.value[kept])
+        retained = one.is_given
+        total += np.interp(grid, one.at_s[retained], one.value[retained])
     return np.asarray(grid), total
 
 

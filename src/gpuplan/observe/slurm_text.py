@@ -80,17 +80,19 @@ def is_seff(line: str) -> bool:
 
 def take_seff(collector: Collector, lines: Sequence[str]) -> None:
     """How well one job used its cores and memory."""
-    told = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
-    job, user = told["Job ID"], told.get("User/Group", "").split("/")[0]
+    remarks = {
+        key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)
+    }
+    job, user = remarks["Job ID"], remarks.get("User/Group", "").split("/")[0]
     collector.sampling = "mean"
     subject = collector.subject(Subject(job=job, team=user))
-    if (share := _percent(told.get("CPU Efficiency", ""))) is not None:
+    if (share := _percent(remarks.get("CPU Efficiency", ""))) is not None:
         collector.sample(subject, Word("cpu_util_frac", PERCENT), 0.0, share)
-    if (share := _percent(told.get("Memory Efficiency", ""))) is not None:
+    if (share := _percent(remarks.get("Memory Efficiency", ""))) is not None:
         collector.sample(subject, Word("host_memory_util_frac", PERCENT), 0.0, share)
-    if (used := _bytes(told.get("Memory Utilized", ""))) is not None:
+    if (used := _bytes(remarks.get("Memory Utilized", ""))) is not None:
         collector.sample(subject, Word("host_memory_used_bytes"), 0.0, used)
-    state = told.get("State", "unknown").split(" ")[0].lower()
+    state = remarks.get("State", "unknown").split(" ")[0].lower()
     collector.allocation(Allocation(job=job, team=user, n_accelerators=0.0, state=state))
     collector.quirk("accelerators are not reported", f"job {job}", "counted as none")
 

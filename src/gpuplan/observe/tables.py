@@ -123,11 +123,11 @@ def take_rows(
     collector: Collector, layout: TableFormat, columns: Sequence[str], rows: Iterable[Row]
 ) -> int:
     """Hand every cell of a known column to the collector; how many rows had a time."""
-    held = list(rows) if _has_old_names(layout, columns) else rows
-    if isinstance(held, list):
-        layout = _in_its_generation(collector, layout, columns, held)
+    retained = list(rows) if _has_old_names(layout, columns) else rows
+    if isinstance(retained, list):
+        layout = _in_its_generation(collector, layout, columns, retained)
     reader = _Reader(collector, layout, columns)
-    n_read = sum(reader.take(number, row) for number, row in enumerate(held, start=2))
+    n_read = sum(reader.take(number, row) for number, row in enumerate(retained, start=2))
     reader.finish()
     return n_read
 

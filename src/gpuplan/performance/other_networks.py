@@ -153,11 +153,11 @@ def denoiser_work(
 ) -> NetworkWork:
     """A diffusion transformer over all its steps."""
     runs = float(n_steps * shape.n_passes * batch)
-    seen = LINEAR_STATE_TOKENS if shape.has_linear_attention else n_tokens
+    observed = LINEAR_STATE_TOKENS if shape.has_linear_attention else n_tokens
     width = shape.n_layers * shape.hidden_size
     return NetworkWork(
         flop=runs * 2.0 * shape.matrix_ratio * width * shape.hidden_size * n_tokens,
-        attention_flop=runs * 4.0 * width * n_tokens * seen * shape.n_attentions_per_layer,
+        attention_flop=runs * 4.0 * width * n_tokens * observed * shape.n_attentions_per_layer,
         activation_bytes=runs * 2.0 * width * n_tokens,
         n_kernels=float(n_steps * shape.n_layers),
     )

@@ -34,23 +34,23 @@ def learn(path: Path) -> Diagnosis | Answer:
     return diagnose_file(path, DiagnoseRequest())
 
 
-def diagnose_file(path: Path, asked: DiagnoseRequest) -> Diagnosis:
+def diagnose_file(path: Path, request: DiagnoseRequest) -> Diagnosis:
     """What a file of telemetry says, or a folder of them."""
     if is_fleet(path, MAX_ROWS):
-        return _diagnose_fleet(path, asked)
-    return diagnose(refuse_empty(read_telemetry(path)), asked)
+        return _diagnose_fleet(path, request)
+    return diagnose(refuse_empty(read_telemetry(path)), request)
 
 
-def _diagnose_fleet(path: Path, asked: DiagnoseRequest) -> Diagnosis:
+def _diagnose_fleet(path: Path, request: DiagnoseRequest) -> Diagnosis:
     """A fleet too large for series, device by device."""
     digest = read_fleet(path)
-    facts, assumptions = facts_of_fleet(digest.devices.model, asked)
+    facts, assumptions = facts_of_fleet(digest.devices.model, request)
     found = diagnose_fleet(
         digest,
         tdp_w=power_limits_w(facts),
-        usd_per_h=mean_price(facts, asked),
-        edges=asked.edges or BandEdges(),
-        beta_ratio=asked.beta_ratio,
+        usd_per_h=mean_price(facts, request),
+        edges=request.edges or BandEdges(),
+        beta_ratio=request.beta_ratio,
     )
     return replace(found, assumptions=tuple(assumptions))
 
@@ -61,13 +61,15 @@ def diagnose_text(text: str, request: DiagnoseRequest | None = None) -> Diagnosi
     return diagnose(refuse_empty(read), request or DiagnoseRequest())
 
 
-def diagnose_server(access: ServerAccess, window: TimeWindow, asked: DiagnoseRequest) -> Diagnosis:
+def diagnose_server(
+    access: ServerAccess, window: TimeWindow, request: DiagnoseRequest
+) -> Diagnosis:
     """What a live server says of a stretch of time."""
-    return diagnose(refuse_empty(read_prometheus(access, window)), asked)
+    return diagnose(refuse_empty(read_prometheus(access, window)), request)
 
 
-def diagnose(telemetry: Telemetry, asked: DiagnoseRequest) -> Diagnosis:
+def diagnose(telemetry: Telemetry, request: DiagnoseRequest) -> Diagnosis:
     """What telemetry says that is here already."""
-    facts, assumptions = device_facts(telemetry, asked)
-    found = judge(telemetry, facts, asked, model=model_facts(asked.model))
+    facts, assumptions = device_facts(telemetry, request)
+    found = judge(telemetry, facts, request, model=model_facts(request.model))
     return replace(found, assumptions=(*found.assumptions, *assumptions))

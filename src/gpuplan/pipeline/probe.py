@@ -15,12 +15,12 @@ from gpuplan.studies.planning.inputs import plan_inputs
 from gpuplan.studies.probing.advice import ServiceRows, probe_advice
 
 
-def probe_file(path: Path, asked: ProbeRequest, *, around: PlanRequest) -> ProbeAdvice:
+def probe_file(path: Path, request: ProbeRequest, *, around: PlanRequest) -> ProbeAdvice:
     """The next best measurements of a plan file; overlays, store and calibration as given."""
-    return probe(read_plan(path), asked, around=around)
+    return probe(read_plan(path), request, around=around)
 
 
-def probe(answer: Answer, asked: ProbeRequest, *, around: PlanRequest) -> ProbeAdvice:
+def probe(answer: Answer, query: ProbeRequest, *, around: PlanRequest) -> ProbeAdvice:
     """What a short run of each row is worth to the plan."""
     request = replace(
         same_request(answer),
@@ -28,8 +28,8 @@ def probe(answer: Answer, asked: ProbeRequest, *, around: PlanRequest) -> ProbeA
         store=around.store,
         basis=around.basis,
     )
-    if asked.seed is not None:
-        request = replace(request, seed=asked.seed)
+    if query.seed is not None:
+        request = replace(request, seed=query.seed)
     inputs = plan_inputs(request)
     groups = solved_services(inputs)
     if isinstance(groups, tuple):
@@ -40,4 +40,4 @@ def probe(answer: Answer, asked: ProbeRequest, *, around: PlanRequest) -> ProbeA
         for group in groups
         for sizing in group.sizings
     ]
-    return probe_advice(answer, services, asked)
+    return probe_advice(answer, services, query)

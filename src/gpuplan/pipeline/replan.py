@@ -36,28 +36,28 @@ def replan_files(
     return replan(read_plan(plan_file), read_source(telemetry), request or ReplanRequest())
 
 
-def replan_measured(plan_file: Path, asked: ReplanRequest) -> tuple[Answer, Answer]:
+def replan_measured(plan_file: Path, query: ReplanRequest) -> tuple[Answer, Answer]:
     """A plan file beside the same plan by the calibration of the user's own runs."""
     old = read_plan(plan_file)
-    request = replace(same_request(old), basis=PlanBasis(asked.calibration))
-    today = date.fromisoformat(asked.as_of) if asked.as_of else request.today
+    request = replace(same_request(old), basis=PlanBasis(query.calibration))
+    today = date.fromisoformat(query.as_of) if query.as_of else request.today
     return old, plan(replace(request, today=today))
 
 
-def replan(old: Answer, telemetry: Telemetry, asked: ReplanRequest) -> Replanned:
+def replan(old: Answer, telemetry: Telemetry, query: ReplanRequest) -> Replanned:
     """What drifted, what comes, and the plan that answers it."""
     observed = observed_service(telemetry)
     chosen = refuse_blind(old, observed)
-    load = planned_service(old, asked.workload)
-    ahead = demand_ahead(telemetry, asked)
-    demand, assumptions = demand_to_plan(observed, ahead, asked)
-    ratios = refit.latency_ratios(chosen, load, observed, tolerance_frac=asked.tolerance_frac)
-    request = changed_request(old, load, demand=demand, observed=observed, asked=asked)
+    load = planned_service(old, query.workload)
+    ahead = demand_ahead(telemetry, query)
+    demand, assumptions = demand_to_plan(observed, ahead, query)
+    ratios = refit.latency_ratios(chosen, load, observed, tolerance_frac=query.tolerance_frac)
+    request = changed_request(old, load, demand=demand, observed=observed, query=query)
     new = plan(refit.corrected(request, load, ratios))
     drifts = (
-        *drifts_of(chosen, load, observed, tolerance_frac=asked.tolerance_frac),
-        *refit.power_drift(chosen, observed, tolerance_frac=asked.tolerance_frac),
+        *drifts_of(chosen, load, observed, tolerance_frac=query.tolerance_frac),
+        *refit.power_drift(chosen, observed, tolerance_frac=query.tolerance_frac),
         *refit.version_drifts(old, new),
     )
     notes = (*assumptions, *refit.assumed(ratios))
-    return judged(old, new, asked=asked, found=(observed, drifts, ahead), assumptions=notes)
+    return judged(old, new, request=query, found=(observed, drifts, ahead), assumptions=notes)

@@ -19,8 +19,8 @@ def recorded_frames(path: Path, *, n_frames: int) -> Iterator[TopFrame]:
     if not telemetry.series:
         raise one(InputError, str(path), "telemetry", "holds no series", "give samples over time")
     for at_s in moments(telemetry, n_frames):
-        seen = until(telemetry, at_s)
-        yield frame_at(seen, at_s, headline_of(seen))
+        observed = until(telemetry, at_s)
+        yield frame_at(observed, at_s, headline_of(observed))
 
 
 def live_frame(access: ServerAccess, *, now_s: float, back_s: float, step_s: float) -> TopFrame:

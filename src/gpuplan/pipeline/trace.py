@@ -20,6 +20,6 @@ def trace_sheet(path: Path) -> Sheet:
         figures,
         requests,
         per_step=(step_s, per_step),
-        notes=trace.told,
+        notes=trace.remarks,
         n_without_work=n_without_work,
     )

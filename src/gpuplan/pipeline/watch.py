@@ -12,19 +12,19 @@ from gpuplan.studies.monitoring.watch import expected, remembered, waste_usd_per
 
 
 def look(
-    asked: WatchRequest, kept: Sequence[WatchPoint], *, now_s: float
+    query: WatchRequest, retained: Sequence[WatchPoint], *, now_s: float
 ) -> tuple[WatchReading, tuple[WatchPoint, ...]]:
     """What is, what to do, and the past to keep for the next look."""
-    window = TimeWindow.until(now_s, look_back_s=asked.look_back_s, step_s=asked.step_s)
-    telemetry = read_prometheus(asked.access, window)
-    request = DiagnoseRequest(usd_per_h=asked.usd_per_h, ttft_limit_s=asked.ttft_limit_s)
+    window = TimeWindow.until(now_s, look_back_s=query.look_back_s, step_s=query.step_s)
+    telemetry = read_prometheus(query.access, window)
+    request = DiagnoseRequest(usd_per_h=query.usd_per_h, ttft_limit_s=query.ttft_limit_s)
     found = diagnose(telemetry, request)
     engines = engine_views(telemetry)
     n_wanted, reason = recommended_replicas(
-        engines, found.use, cache_target_frac=asked.cache_target_frac
+        engines, found.use, cache_target_frac=query.cache_target_frac
     )
-    past = remembered(telemetry, kept, now_s=now_s)
-    trigger_in_s, peak, metric = expected(past, asked.trigger_frac)
+    past = remembered(telemetry, retained, now_s=now_s)
+    trigger_in_s, peak, metric = expected(past, query.trigger_frac)
     reading = WatchReading(
         at_s=now_s,
         diagnosis=found,

@@ -89,12 +89,12 @@ def rack_rows(deployed: Deployed) -> Iterator[Row]:
     first = 1
     for plan in deployed.facilities:
         usable = "" if plan.fit.usable_w is None else round(plan.fit.usable_w / KW, 2)
-        held = Counter(slot.rack for slot in plan.slots)
+        retained = Counter(slot.rack for slot in plan.slots)
         for slot in plan.slots:
-            drawn = (round(n * plan.node.max_w / KW, 2) for n in (1, held[slot.rack]))
+            drawn = (round(n * plan.node.max_w / KW, 2) for n in (1, retained[slot.rack]))
             server = (slot.name, plan.node.name, plan.node.n_accelerators)
             yield (first + slot.rack, slot.bottom_u, slot.height_u, *server, *drawn, usable)
-        first += max(held, default=-1) + 1
+        first += max(retained, default=-1) + 1
 
 
 def bom_csv(deployed: Deployed) -> Iterator[RenderedFile]:

@@ -22,7 +22,7 @@ def reasons(one: DeployedPool) -> Iterator[str]:
     what = "" if one.run is not None else f"{pool.n_replicas} replica{ending}{spare}, "
     fleet = f"{pool.n_accelerators} x {pool.accelerator}"
     yield f"{fleet} ({what}{spread}, {pool.precision}); {pool.source}."
-    yield from (_promise(each) for each in one.promises if each.reached_s is not None)
+    yield from (_target_text(each) for each in one.promises if each.reached_s is not None)
     if pool.use.peak_frac is not None and pool.use.safe_frac is not None:
         yield (
             f"Utilization {pool.use.peak_frac:.0%} at the peak; SLOs hold up to "
@@ -30,7 +30,7 @@ def reasons(one: DeployedPool) -> Iterator[str]:
         )
 
 
-def _promise(slo: SloResult) -> str:
+def _target_text(slo: SloResult) -> str:
     assert slo.reached_s is not None
     reached, limit = slo.reached_s.value, slo.limit_s
     if limit >= 3600:

@@ -56,11 +56,11 @@ def price_fault(terms: NodeTerms, horizon: Horizon) -> str:
 
 
 def _residual_fault(terms: NodeTerms, horizon: Horizon) -> str:
-    kept = terms.residual_usd
+    retained = terms.residual_usd
     n_periods = horizon.shape[1]
-    if kept is None or len(kept) <= n_periods - terms.n_lead_periods:
+    if retained is None or len(retained) <= n_periods - terms.n_lead_periods:
         return f"residual values must cover ages 0 to {n_periods - terms.n_lead_periods} periods"
-    if not np.all(np.isfinite(kept)) or np.any(kept < 0):
+    if not np.all(np.isfinite(retained)) or np.any(retained < 0):
         return "a residual value is negative or not a number"
     for period in range(n_periods - terms.n_lead_periods):
         first = period + terms.n_lead_periods
@@ -69,7 +69,7 @@ def _residual_fault(terms: NodeTerms, horizon: Horizon) -> str:
         running = horizon.running_discount_frac[first:last].sum() * horizon.period_s / HOUR
         upfront = terms.upfront_usd * horizon.upfront_discount_frac[period]
         paid = lowest * (upfront + terms.usd_per_node_h * running)
-        if paid <= kept[last - first] * horizon.end_discount_frac:
+        if paid <= retained[last - first] * horizon.end_discount_frac:
             return f"ordered in period {period}, what is left at the end is worth more than is paid"
     return ""
 

@@ -54,7 +54,10 @@ def _has_existing(problem: SelectionProblem) -> bool:
 
 def _is_on_site(problem: SelectionProblem, found: Selection) -> bool:
     here = {given.name for given in problem.terms if given.is_on_site}
-    runs_own = any(held.terms == "existing" and held.n_nodes.any() for held in found.held)
+    runs_own = any(
+        provisioned.terms == "existing" and provisioned.n_nodes.any()
+        for provisioned in found.provisioned
+    )
     return runs_own or any(order.terms in here for order in found.orders)
 
 

@@ -40,7 +40,7 @@ def maximal_geometries(rules: Sequence[SliceRule], *, pool: str) -> tuple[SliceG
     """
     sets = _placeable(rules)
     kinds = [rule.kind for rule in rules]
-    kept = [
+    retained = [
         found
         for found in sorted(sets, reverse=True)
         if not any(_adds_to(other, found) for other in sets)
@@ -51,7 +51,7 @@ def maximal_geometries(rules: Sequence[SliceRule], *, pool: str) -> tuple[SliceG
             name="+".join(f"{n}x{kind}" for kind, n in zip(kinds, found, strict=True) if n),
             counts=tuple((kind, n) for kind, n in zip(kinds, found, strict=True) if n),
         )
-        for found in kept
+        for found in retained
     )
 
 

@@ -31,14 +31,14 @@ class Watch:
 
     def __init__(
         self,
-        asked: WatchRequest,
+        request: WatchRequest,
         *,
         state: Path | None = None,
         clock: Callable[[], float] = time.time,
         elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
         library()  # say what is missing before anything starts
-        self.asked, self.state, self.clock, self.elapsed = asked, state, clock, elapsed
+        self.requested, self.state, self.clock, self.elapsed = request, state, clock, elapsed
         self.points, self.state_error = read_state(state)
         if self.state_error:
             LOG.warning(self.state_error)
@@ -51,7 +51,7 @@ class Watch:
     def look(self) -> bool:
         """One look; a failure keeps the last reading and is counted."""
         try:
-            reading, points = api.watch_look(self.asked, self.points, now_s=self.clock())
+            reading, points = api.watch_look(self.requested, self.points, now_s=self.clock())
         except PlannerError as error:
             return self._failed(str(error))
         except Exception as error:
@@ -89,7 +89,7 @@ class Watch:
     @property
     def is_stale(self) -> bool:
         """No good look for so long that what is known no longer counts."""
-        return self.elapsed() - self.good_at_s > STALE_LOOKS * self.asked.every_s
+        return self.elapsed() - self.good_at_s > STALE_LOOKS * self.requested.every_s
 
     def metrics(self) -> bytes:
         """The text of /metrics; a stale reading is not published."""
@@ -201,7 +201,7 @@ def run(watch: Watch, *, host: str, port: int, n_looks: int | None = None) -> No
             start_s = time.monotonic()
             watch.look()
             done += 1
-            left_s = watch.asked.every_s - (time.monotonic() - start_s)
+            left_s = watch.requested.every_s - (time.monotonic() - start_s)
             if left_s > 0 and (n_looks is None or done < n_looks):
                 time.sleep(left_s)
     except KeyboardInterrupt:

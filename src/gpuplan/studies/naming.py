@@ -37,18 +37,18 @@ def allowed_ids(
     policy: Policy, catalog: Catalog
 ) -> tuple[tuple[frozenset[str], frozenset[str]], tuple[Assumption, ...]]:
     """Accelerators that the policy names, as the catalog calls them; none allowed: all are."""
-    told: list[Assumption] = []
+    notes: list[Assumption] = []
 
     def ids(names: Sequence[str]) -> frozenset[str]:
         groups = [group_ids(name, catalog) for name in names]
         single = [name for name, group in zip(names, groups, strict=True) if not group]
         choices = [find_accelerator(name, catalog) for name in single]
-        told.extend(a for choice in choices for a in choice.assumptions)
+        notes.extend(a for choice in choices for a in choice.assumptions)
         found = {str(choice.accelerator.id) for choice in choices}
         return frozenset(found.union(*groups))
 
     allowed, forbidden = ids(policy.accelerators.allowed), ids(policy.accelerators.forbidden)
-    return (allowed, forbidden), tuple(told)
+    return (allowed, forbidden), tuple(notes)
 
 
 def group_ids(name: str, catalog: Catalog) -> frozenset[str]:

@@ -133,8 +133,8 @@ def _uses(document: Document, scenario: Scenario) -> Iterator[tuple[str, float, 
         yield "budget.usd_per_month", cost, budget.usd_per_month, "USD/month"
     yield "budget.total_usd", plan["total_usd"], budget.total_usd, "USD"
     yield "budget.capex_usd", plan["once_usd"], budget.capex_usd, "USD"
-    held = purchases_of(document)
-    count = sum(line["n_nodes"] * line["n_accelerators_per_node"] for line in held)
+    retained = purchases_of(document)
+    count = sum(line["n_nodes"] * line["n_accelerators_per_node"] for line in retained)
     most = scenario.policy.n_accelerators_max
     yield "policy.max_accelerators", count, most, "accelerators"
     if site is not None and site.power_w is not None and plan["power_w"]:

@@ -140,12 +140,12 @@ def longest_tokens(workload: Workload) -> float:
 def kv_bytes(model: Model, n_tokens: float, precision: str) -> float:
     """Keys and values of a sequence: layers x heads x width, up to each layer's window."""
     each = CACHE_BYTES.get(precision, USUAL_CACHE_BYTES)
-    return sum(n * _kept(cache, n_tokens) * each for n, cache in model.caches())
+    return sum(n * _retained(cache, n_tokens) * each for n, cache in model.caches())
 
 
-def _kept(cache: Cache, n_tokens: float) -> float:
-    seen = n_tokens if cache.window_tokens is None else min(n_tokens, cache.window_tokens)
-    return cache.n_heads * cache.elements_per_head * seen / cache.tokens_per_entry
+def _retained(cache: Cache, n_tokens: float) -> float:
+    observed = n_tokens if cache.window_tokens is None else min(n_tokens, cache.window_tokens)
+    return cache.n_heads * cache.elements_per_head * observed / cache.tokens_per_entry
 
 
 def _training_bytes(pool: Document, model: Model, work: Training) -> float:
@@ -156,8 +156,8 @@ def _training_bytes(pool: Document, model: Model, work: Training) -> float:
     if work.method in ("lora", "qlora"):
         each = 0.5 if work.method == "qlora" else element_bytes(pool["precision"])
         return model.n_params * each / n_held_by
-    held = element_bytes(pool["precision"]) + GRADIENT_BYTES
-    return model.n_params * (held / n_held_by + MOMENT_BYTES / n_all)
+    resident = element_bytes(pool["precision"]) + GRADIENT_BYTES
+    return model.n_params * (resident / n_held_by + MOMENT_BYTES / n_all)
 
 
 def physics_checks(document: Document, facts: PlanFacts) -> Iterator[Check]:

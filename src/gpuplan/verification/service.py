@@ -67,7 +67,7 @@ def service_checks(document: Document, facts: PlanFacts) -> Iterator[Check]:
     all_met = all(row["is_kept"] for row in slo["promises"])
     yield same_verdict("all SLOs: verdict", slo["is_kept"], all_met)
     for workload in facts.scenario.workloads:
-        yield from _asked_checks(document, workload)
+        yield from _requested_checks(document, workload)
         yield from _deadline_checks(document, workload)
     for load in document["load"]:
         yield from _flight_checks(load)
@@ -75,7 +75,7 @@ def service_checks(document: Document, facts: PlanFacts) -> Iterator[Check]:
         yield from _replay_checks(document, facts, name)
 
 
-def _asked_checks(document: Document, workload: Workload) -> Iterator[Check]:
+def _requested_checks(document: Document, workload: Workload) -> Iterator[Check]:
     """Every SLO that the scenario sets stands in the plan, with its own limit."""
     if not isinstance(workload.work, Serving) or workload.capacities:
         return

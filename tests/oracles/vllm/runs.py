@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpuplan.domain.columns import ints
-from gpuplan.domain.inference.performance import Drafts
+from gpuplan.domain.inference.performance import SpeculativeDecoding
 from gpuplan.domain.simulation.engine import (
     Admission,
     BlockRules,
@@ -70,11 +70,11 @@ def text_of(case: Case) -> PrefixBlocks | None:
     )
 
 
-def drafts_of(limits: dict[str, Any]) -> Drafts | None:
+def drafts_of(limits: dict[str, Any]) -> SpeculativeDecoding | None:
     """Draft tokens of a case that has them."""
     if not limits.get("n_drafts"):
         return None
-    return Drafts(n_tokens=limits["n_drafts"], acceptance_frac=limits["acceptance"])
+    return SpeculativeDecoding(n_tokens=limits["n_drafts"], acceptance_frac=limits["acceptance"])
 
 
 def by_ids(case: Case, answer: Case) -> tuple[Case, Case]:

@@ -229,7 +229,7 @@ def replan_reads_a_server(ask: Ask) -> None:
         live = ask(f"replan chat.plan.yaml {server.url} {options}")
         ahead = ask.document(f"forecast {server.url} --metric requests_per_s --history-h 12")
     assert live.code == 6
-    assert server.asked
+    assert server.requested
     file = ask("replan chat.plan.yaml live.json --json").document
     for one, other in zip(live.document["drift"], file["drift"], strict=True):
         assert one["what"] == other["what"]

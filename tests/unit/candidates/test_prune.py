@@ -56,7 +56,7 @@ def test_kept_and_rejected_are_all():
         cut.domain_check(CARDS, is_crossing_allowed=False),
     ]
     pruned = cut.prune(FOUND, checks)
-    assert len(pruned.kept) + len(pruned.rejected) == len(FOUND)
+    assert len(pruned.accepted) + len(pruned.rejected) == len(FOUND)
     assert all(r.reason and r.relaxation for r in pruned.rejected)
     assert {r.constraint for r in pruned.rejected} == {"policy", "precision"}
 

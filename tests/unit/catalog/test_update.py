@@ -118,7 +118,7 @@ def test_older_layout_is_asked_where_the_newer_lacks_the_cloud(
         tmp_path, today=TODAY, clouds=["verda"], base_url=server.url, fetch=QUICK
     )
     assert report.names("updated") == ("verda",)
-    assert server.asked == [VERDA, "/catalogs/v7/verda/vms.csv"]
+    assert server.requested == [VERDA, "/catalogs/v7/verda/vms.csv"]
 
 
 def test_one_failing_cloud_leaves_its_old_prices_and_the_others_new_ones(

@@ -104,7 +104,7 @@ def test_the_objective_is_the_statement_discounted(chosen):
         kept = N_QUARTERS - order.period
         usd -= order.n_nodes * float(own_terms().residual_usd[kept]) * time.end_discount_frac
     prices = {OWN.id: own_terms().usd_per_node_h, RENT.id: 24.0}
-    for nodes in chosen.held:
+    for nodes in chosen.provisioned:
         hours = (nodes.n_nodes[0] * time.hour_s / HOUR).sum(axis=1)
         usd += float((hours * time.running_discount_frac).sum()) * prices[nodes.terms]
     assert chosen.worth_usd == pytest.approx(usd, abs=0.02)

@@ -45,7 +45,7 @@ DISCOUNT = market.Discount(
 
 
 def rate_of(offer, purchase, **more):
-    found = [r for r in catalog_rates([offer], TODAY, **more).kept if r.purchase == purchase]
+    found = [r for r in catalog_rates([offer], TODAY, **more).accepted if r.purchase == purchase]
     assert len(found) == 1
     return found[0]
 
@@ -67,7 +67,7 @@ def rate_of(offer, purchase, **more):
 def test_what_is_no_price_is_refused_with_its_reason(change, code):
     """Trap 40: $0 and NaN never win."""
     rates = catalog_rates([replace(OFFER, **change)], TODAY, discounts=[DISCOUNT])
-    assert rates.kept == ()
+    assert rates.accepted == ()
     assert [refusal.code for refusal in rates.refused] == [code]
     assert rates.refused[0].what
     assert rates.refused[0].fix
@@ -76,7 +76,7 @@ def test_what_is_no_price_is_refused_with_its_reason(change, code):
 @pytest.mark.parametrize(("spot", "code"), [(0.0, "zero"), (nan, "not-finite")])
 def test_a_broken_spot_price_leaves_the_on_demand_price(spot, code):
     rates = catalog_rates([replace(OFFER, spot_usd_per_h=spot)], TODAY)
-    assert [rate.purchase for rate in rates.kept] == ["on_demand"]
+    assert [rate.purchase for rate in rates.accepted] == ["on_demand"]
     assert [(r.purchase, r.code) for r in rates.refused] == [("spot", code)]
 
 
@@ -127,14 +127,14 @@ def test_reserved_and_owned_are_paid_whether_used_or_not():
 def test_a_term_that_is_none_is_refused():
     unclear = replace(DISCOUNT, term="up to", high_frac=0.72)
     rates = catalog_rates([OFFER], TODAY, discounts=[unclear], purchases=["reserved"])
-    assert rates.kept == ()
+    assert rates.accepted == ()
     assert rates.refused[0].code == "unclear-term"
 
 
 def test_what_others_take_off_says_nothing_of_this_cloud():
     general = [replace(DISCOUNT, provider="any", term=term) for term in ("1yr", "3yr")]
     rates = catalog_rates([OFFER], TODAY, discounts=[DISCOUNT, *general], purchases=["reserved"])
-    assert [rate.terms.term_s for rate in rates.kept] == [365 * DAY]
+    assert [rate.terms.term_s for rate in rates.accepted] == [365 * DAY]
 
 
 def test_spot_is_at_worst_the_on_demand_price():
@@ -178,25 +178,25 @@ def user_offer(price, purchase="on_demand"):
 
 def test_the_users_prices_stand_as_given():
     rates = user_rates([user_offer(exactly(2.95)), user_offer(exactly(1.45), "owned")])
-    assert [rate.price_usd_per_h.mid for rate in rates.kept] == [2.95, 1.45]
-    assert {rate.evidence.source for rate in rates.kept} == {"user"}
-    assert len({rate.id for rate in rates.kept}) == 2
+    assert [rate.price_usd_per_h.mid for rate in rates.accepted] == [2.95, 1.45]
+    assert {rate.evidence.source for rate in rates.accepted} == {"user"}
+    assert len({rate.id for rate in rates.accepted}) == 2
 
 
 @pytest.mark.parametrize("usd", [0.0, nan, -2.0])
 def test_the_users_nonsense_is_refused(usd):
     rates = user_rates([user_offer(exactly(usd))])
-    assert rates.kept == ()
+    assert rates.accepted == ()
     assert "prices.offers[0]" in rates.refused[0].fix
 
 
 def test_the_packaged_market_is_sorted_out_whole():
     offers = read_offers()
     rates = catalog_rates(offers, TODAY, discounts=read_discounts(), purchases=["on_demand"])
-    assert len(rates.kept) + len(rates.refused) == len(offers)
+    assert len(rates.accepted) + len(rates.refused) == len(offers)
     codes = Counter(refusal.code for refusal in rates.refused)
     assert codes["ambiguous"] > 50
     assert codes["stale"] > 50
-    assert all(rate.price_usd_per_h.low > 0 for rate in rates.kept)
-    sold = [rate for rate in rates.kept if rate.node.cloud == "aws"]
+    assert all(rate.price_usd_per_h.low > 0 for rate in rates.accepted)
+    sold = [rate for rate in rates.accepted if rate.node.cloud == "aws"]
     assert len({rate.id for rate in sold}) == len(sold)

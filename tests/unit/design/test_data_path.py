@@ -20,7 +20,7 @@ from gpuplan.design.data_path import (
 )
 from gpuplan.design.storage import capacity_growth, storage_rates
 from gpuplan.domain.scenario.workload import DataPath, Loader, Storage
-from gpuplan.domain.system.parts import HeldData, Stage, StorageRates
+from gpuplan.domain.system.parts import Stage, StorageRates, StoredData
 from gpuplan.units import DAY, GB, GBIT, KB, MONTH
 
 JPEG = DataPath(sample_bytes=110 * KB)
@@ -171,7 +171,7 @@ def test_a_cache_takes_its_share_of_reads_alone(hit):
 
 
 def test_data_grows_by_what_is_added_each_month():
-    held = HeldData(
+    held = StoredData(
         dataset_bytes=100e12,
         dataset_growth_frac=0.1,
         checkpoint_bytes=3e12,

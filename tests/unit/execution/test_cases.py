@@ -40,7 +40,7 @@ def test_cases_go_to_other_processes_only_when_asked():
 
 def test_progress_is_told_and_errors_come_through():
     seen: list[int] = []
-    map_cases(scaled, [1, 2, 3], shared=1.0, told=seen.append)
+    map_cases(scaled, [1, 2, 3], shared=1.0, on_progress=seen.append)
     assert seen == [1, 2, 3]
     assert map_cases(scaled, [], shared=1.0, n_workers=4) == []
     for n_workers in (1, 2):

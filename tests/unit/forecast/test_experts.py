@@ -13,7 +13,7 @@ PAST = floats([1.0, 10.0, 3.0, 20.0, 5.0, 30.0])
 
 
 def said(origin: int, ahead: int) -> np.ndarray:
-    return Experts(PAST, SEASON).said(np.array([origin]), ahead)[0]
+    return Experts(PAST, SEASON).stated(np.array([origin]), ahead)[0]
 
 
 def test_every_expert_one_step_after_the_last_value():

@@ -7,7 +7,7 @@ import pytest
 from fakes import models
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.model.layers import Cache, LayerGroup, State
-from gpuplan.performance.memory.cache import block_bytes, held_entries, sequence_bytes
+from gpuplan.performance.memory.cache import block_bytes, resident_entries, sequence_bytes
 from gpuplan.performance.serving.engines import vllm_settings
 
 ENGINE = vllm_settings(models.device())
@@ -46,14 +46,14 @@ def test_fp8_cache_is_half():
 
 def test_window_caps_the_cache_with_one_block_to_spare():
     local = Cache(n_heads=1, elements_per_head=16, window_tokens=64)
-    assert held_entries(local, 48, ENGINE) == 48
-    assert held_entries(local, 4096, ENGINE) == 64 + 16
+    assert resident_entries(local, 48, ENGINE) == 48
+    assert resident_entries(local, 4096, ENGINE) == 64 + 16
 
 
 def test_vllm_keeps_chunks_of_local_attention_whole():
     chunked = Cache(n_heads=1, elements_per_head=16, window_tokens=64, is_chunked=True)
-    assert held_entries(chunked, 4096, replace(ENGINE, name="vllm")) == 4096
-    assert held_entries(chunked, 4096, replace(ENGINE, name="sglang")) == 64 + 16
+    assert resident_entries(chunked, 4096, replace(ENGINE, name="vllm")) == 4096
+    assert resident_entries(chunked, 4096, replace(ENGINE, name="sglang")) == 64 + 16
 
 
 def test_mixed_layers_add_up():
@@ -65,7 +65,7 @@ def test_mixed_layers_add_up():
 def test_compressed_cache_keeps_one_entry_for_several_tokens():
     squeezed = Cache(n_heads=1, elements_per_head=16, tokens_per_entry=4)
     assert squeezed.elements_per_token == 4
-    assert held_entries(squeezed, 1024, ENGINE) == 256
+    assert resident_entries(squeezed, 1024, ENGINE) == 256
 
 
 def test_state_does_not_grow():

@@ -7,7 +7,7 @@ from gpuplan.domain.training.setup import ParallelLayout
 from gpuplan.performance.training import process_groups as groups
 
 FABRIC = fabric()
-N = FABRIC.n_island
+N = FABRIC.n_domain
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import pytest
 
 from fakes.models import dense_group, model
 from fakes.steps import REGIME, USUAL, case, closed_loop, work
-from gpuplan.domain.inference.performance import Drafts
+from gpuplan.domain.inference.performance import SpeculativeDecoding
 from gpuplan.performance.kernels.regimes import (
     decode_token_s,
     fixed_max_batch,
@@ -140,7 +140,7 @@ def test_prefix_hits_spare_prompts_and_nothing_else():
 
 
 def test_drafts_pay_while_decoding_is_bound_by_memory():
-    drafts = Drafts(n_tokens=3, acceptance_frac=0.8)
+    drafts = SpeculativeDecoding(n_tokens=3, acceptance_frac=0.8)
     assert drafts.gained_tokens == pytest.approx(1 + 0.8 + 0.64 + 0.512)
     plain = case()
     drafted = case(checked_tokens=drafts.checked_tokens, gained_tokens=drafts.gained_tokens)

@@ -47,7 +47,7 @@ def test_choice_with_everything_in_it_is_what_trying_everything_finds(block):
         assert not breaches(problem, found)
         bill = worth_usd(problem, found)
         assert found.worth_cents == round(bill * 100), seed
-        held |= {nodes.purchase for nodes in found.held}
+        held |= {nodes.purchase for nodes in found.provisioned}
     assert 0 < n_infeasible < N_WIDE / 2
     assert held == PURCHASES
 

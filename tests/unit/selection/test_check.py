@@ -85,6 +85,6 @@ def test_a_solver_without_an_answer_says_so():
 def test_a_broken_plan_is_found_out():
     given = draw(1)
     found = select(replace(given, limits=()))
-    fewer = tuple(replace(held, n_nodes=ints(held.n_nodes - 1)) for held in found.held)
-    assert breaches(given, replace(found, held=fewer))
+    fewer = tuple(replace(held, n_nodes=ints(held.n_nodes - 1)) for held in found.provisioned)
+    assert breaches(given, replace(found, provisioned=fewer))
     assert breaches(given, replace(found, chosen=found.chosen[1:]))

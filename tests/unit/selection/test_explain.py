@@ -82,7 +82,7 @@ def test_loosening_a_limit_saves_what_is_said():
 def test_a_limit_that_binds_has_a_slope():
     problem = draw(1)
     found = select(replace(problem, limits=()))
-    n = sum(held.n_nodes.max() for held in found.held)
+    n = sum(held.n_nodes.max() for held in found.provisioned)
     limit = NamedLimit(name="nodes", kind="nodes", most=float(n) * 4)
     (price,) = limit_prices(replace(problem, limits=(limit,)), found)
     assert price.saved_usd == 0.0

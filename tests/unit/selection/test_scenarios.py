@@ -157,7 +157,7 @@ def test_growth_beyond_the_lead_time_is_bridged_in_the_cloud():
         ),
     )  # fmt: skip
     found = select(problem)
-    cloud = next(held for held in found.held if held.terms == "cloud").n_nodes[0, :, 0]
+    cloud = next(held for held in found.provisioned if held.terms == "cloud").n_nodes[0, :, 0]
     assert list(np.flatnonzero(cloud)) == [11, 12, 13, 14, 15]
     assert list(cloud[11:16]) == list(need[11:16] - 48)
     assert found.orders[0].period == 0

@@ -249,7 +249,7 @@ def test_prompts_and_answers_apart_cost_the_journey():
     hand = KvTransfer(cache_bytes_per_token=1e6, link_bytes_per_s=1e7, latency_s=0.05)
     pools = (pool(1, name="read"), pool(1, name="write"))
     requests = requests_of([0.0], [20], [5])
-    found = simulate_fleet(requests, fleet(*pools, services=(service,), handover=hand))
+    found = simulate_fleet(requests, fleet(*pools, services=(service,), kv_transfer=hand))
     assert found.counts.n_handovers == 1
     # 20 tokens of 1 MB at 10 MB/s, then the decode replica computes the last prompt token itself.
     assert found.outcome.times.ttft_s[0] == pytest.approx(STEP_S + 2.0 + 0.05 + STEP_S)

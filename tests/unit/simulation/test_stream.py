@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.steps import work
-from gpuplan.domain.inference.performance import Drafts
+from gpuplan.domain.inference.performance import SpeculativeDecoding
 from gpuplan.domain.simulation.engine import EngineLimits, Fleet
 from gpuplan.domain.traffic.stream import Grouping, Requests, requests_of
 from gpuplan.errors import InputError
@@ -59,8 +59,11 @@ POLICIES = {
     "priority": {"scheduling": "priority"},
     "long": {"long_prefill_tokens": 24},
     "priority and long": {"scheduling": "priority", "long_prefill_tokens": 24},
-    "drafts": {"drafts": Drafts(n_tokens=3, acceptance_frac=0.6)},
-    "drawn drafts": {"drafts": Drafts(n_tokens=3, acceptance_frac=0.6), "draws_acceptance": True},
+    "drafts": {"drafts": SpeculativeDecoding(n_tokens=3, acceptance_frac=0.6)},
+    "drawn drafts": {
+        "drafts": SpeculativeDecoding(n_tokens=3, acceptance_frac=0.6),
+        "draws_acceptance": True,
+    },
 }
 
 
@@ -154,7 +157,7 @@ def test_what_is_held_does_not_grow_with_the_stream():
         at = float(arrive[-1])
         stream.feed(requests_of(arrive, np.full(400, 20), draw.integers(1, 60, 400)))
         most = max(most, stream.n_held)
-    assert stream.n_fed == 20_000
+    assert stream.n_submitted == 20_000
     assert most < 100
 
 

@@ -39,8 +39,8 @@ def inference_labels(setup: ServingSetup, *, benchmark: str = "") -> dict[str, s
         "class": kind,
         "kind": "dense" if kind == "dense" else "experts",
         "mixer": "latent" if kind.startswith("latent") else "heads",
-        "drafting": f"{engine}|{family}" if setup.drafts_tokens else NONE,
-        "drafts": engine if setup.drafts_tokens else NONE,
+        "drafting": f"{engine}|{family}" if setup.is_speculative else NONE,
+        "drafts": engine if setup.is_speculative else NONE,
         "spread": engine if setup.layout.dp > 1 else NONE,
         "bench": f"{benchmark}|{kind}" if benchmark == "mlperf" else NONE,
         "portable": _portable(setup) if engine == "llamacpp" else NONE,
@@ -79,8 +79,8 @@ def _polling(setup: ServingSetup, benchmark: str) -> str:
     if benchmark != "inferencex" or setup.engine.name != "sglang":
         return NONE
     has = (family_label(setup.accelerator), setup.model.name.lower(), precision_label(setup))
-    is_crowd = (setup.load.n_sequences or 0) >= MANY_USERS
-    column = "from_16_users" if is_crowd else "below_16_users"
+    has_many_users = (setup.load.n_sequences or 0) >= MANY_USERS
+    column = "from_16_users" if has_many_users else "below_16_users"
     return next((row[column] for row in POLLING if _is_script_of(row, has)), NONE)
 
 

@@ -129,15 +129,15 @@ def own_factor(rule: RangeRule, runs: Sequence[OwnFigure], metric: str, *, at: C
         return 1.0
     n_conditions = len({run.at for run in runs})
     left = math.exp(narrowing(rule, metric, n_conditions)) * width_ratio(runs, at)
-    asked = rule.log_half.get(_asked_key(runs[0].configuration, metric), -math.inf)
-    return max(left, math.exp(asked))
+    requested = rule.log_half.get(_requested_key(runs[0].configuration, metric), -math.inf)
+    return max(left, math.exp(requested))
 
 
-def _asked_key(configuration: str, metric: str) -> str:
+def _requested_key(configuration: str, metric: str) -> str:
     return f"here|{configuration}|{metric}"
 
 
-def asked_width(own: Iterable[OwnMiss]) -> dict[tuple[str, str], float]:
+def requested_width(own: Iterable[OwnMiss]) -> dict[tuple[str, str], float]:
     """Log factors that the site's held-out figures ask for, where there are enough of them."""
     found: dict[tuple[str, str], list[float]] = {}
     for miss in own:
@@ -155,8 +155,10 @@ def measured_here(
 ) -> InferenceCalibration:
     """The calibration of a site with these runs: narrower, as far as they bear."""
     rule = calibration.ranges
-    asked = {_asked_key(*key): round(value, 4) for key, value in asked_width(missed).items()}
-    ranges = replace(rule, log_half={**rule.log_half, **asked})
+    requested = {
+        _requested_key(*key): round(value, 4) for key, value in requested_width(missed).items()
+    }
+    ranges = replace(rule, log_half={**rule.log_half, **requested})
     return replace(calibration, own=(*calibration.own, *own), ranges=ranges)
 
 
@@ -229,9 +231,9 @@ def from_user_document(
         for key, of in mapping(found["deviations"]).items()
     }
     moved = with_deviations(package, deviations, version=str(found["version"]))
-    asked = {key: float(str(value)) for key, value in mapping(found["asked"]).items()}
+    requested = {key: float(str(value)) for key, value in mapping(found["asked"]).items()}
     own = tuple(OwnFigure(run[0], run[1], tuple(run[3:]), run[2]) for run in _own_of(found))
-    ranges = replace(package.ranges, log_half={**package.ranges.log_half, **asked})
+    ranges = replace(package.ranges, log_half={**package.ranges.log_half, **requested})
     return replace(moved, own=own, ranges=ranges)
 
 

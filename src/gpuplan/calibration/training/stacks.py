@@ -20,7 +20,7 @@ class Stack(NamedTuple):
     sharding: Sharding = "zero3"  # where nothing else is stated
     gradient_bytes: float = 2.0  # what is exchanged per gradient
     overlaps_gradients: bool = True
-    scatters_handover: bool = True
+    scatters_stage_output: bool = True
     flash: str = "fa2"  # generation of the attention kernel
     links: str = "blocking"  # tensor and pipeline transfers wait, or hide behind products
     accumulate_ratio: float = 1.0  # bytes of adding a micro-batch, by those of a fused kernel
@@ -47,7 +47,7 @@ STACKS = {
         BEFORE_FLASH._replace(
             name="megatron-deepspeed",
             sharding="zero1",
-            scatters_handover=False,
+            scatters_stage_output=False,
             accumulate_ratio=2.4,
         ),
         # Megatron Core with Transformer Engine: NeMo, Megatron-Bridge, MLPerf, MegaScale, Primus.

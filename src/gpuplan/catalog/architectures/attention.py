@@ -82,8 +82,8 @@ def cross_part(shape: Shape) -> Part:
     if not isinstance(mixer, Attention):
         return found
     cross = replace(mixer, is_causal=False, n_other_params=2 * shape.head_dim + 2)
-    kept = replace(found.caches[0], role="cross", window_tokens=shape.cross_tokens)
-    return Part(cross=cross, caches=(kept,))
+    retained = replace(found.caches[0], role="cross", window_tokens=shape.cross_tokens)
+    return Part(cross=cross, caches=(retained,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,13 +128,13 @@ def _is_listed_sparse(shape: Shape, layer: int) -> bool:
 def _caches(heads: Heads, window: int | None, kind: str) -> tuple[Cache, ...]:
     if not heads.has_own_kv:
         return ()
-    kept = Cache(
+    retained = Cache(
         n_heads=heads.n_kv_heads,
         elements_per_head=heads.qk_dim + heads.v_dim,
         window_tokens=window,
         is_chunked=kind == "chunked" and window is not None,
     )
-    return (kept,)
+    return (retained,)
 
 
 def _own(shape: Shape, layer: int) -> Fields | None:

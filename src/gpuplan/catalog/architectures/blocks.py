@@ -80,11 +80,11 @@ def _feed(block: Block) -> FeedForward:
 
 def _caches(block: Block, cross_tokens: int | None, *, has_cross: bool) -> tuple[Cache, ...]:
     n_kv = block.n_kv_heads or block.n_heads
-    kept = []
+    retained = []
     if block.is_causal:
-        kept.append(Cache(n_heads=n_kv, elements_per_head=2 * block.dim))
+        retained.append(Cache(n_heads=n_kv, elements_per_head=2 * block.dim))
     if has_cross:
-        kept.append(
+        retained.append(
             Cache(
                 n_heads=n_kv,
                 elements_per_head=2 * block.dim,
@@ -92,7 +92,7 @@ def _caches(block: Block, cross_tokens: int | None, *, has_cross: bool) -> tuple
                 role="cross",
             )
         )
-    return tuple(kept)
+    return tuple(retained)
 
 
 def checked_heads(f: Fields, hidden: int, *names: str) -> int:

@@ -80,18 +80,20 @@ def _part(shape: Shape, sizes: Sizes, n_matrix: int, n_other: int) -> Part:
 
 
 def _states(shape: Shape, sizes: Sizes) -> tuple[State, ...]:
-    kept = []
+    retained = []
     if sizes.state_elements:
         size = State(
             n_heads=sizes.n_heads,
             n_elements=sizes.state_elements,
             element_bytes=_state_bytes(shape),
         )
-        kept.append(size)
+        retained.append(size)
     if sizes.kernel > 1:
         n_elements = (sizes.kernel - 1) * sizes.conv_channels
-        kept.append(State(n_heads=sizes.n_heads, n_elements=n_elements, element_bytes=BF16_BYTES))
-    return tuple(kept)
+        retained.append(
+            State(n_heads=sizes.n_heads, n_elements=n_elements, element_bytes=BF16_BYTES)
+        )
+    return tuple(retained)
 
 
 def _state_bytes(shape: Shape) -> float:

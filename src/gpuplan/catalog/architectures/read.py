@@ -229,8 +229,8 @@ def tied(top: Fields, text: Fields, name: str) -> bool:
         if part.defaults.get("tie_word_embeddings") is not None:
             return part.flag("tie_word_embeddings")
     is_tied = is_named_tied(name)
-    told = "tied to the input" if is_tied else "separate"
-    top.notes.assume("output table", told, "the configuration does not say; by its name")
+    assumed = "tied to the input" if is_tied else "separate"
+    top.notes.assume("output table", assumed, "the configuration does not say; by its name")
     return is_tied
 
 

@@ -90,8 +90,8 @@ def status_stated(catalog: Catalog, today: date) -> Iterator[Finding]:
 
 def doubled_fact(catalog: Catalog) -> Iterator[Finding]:
     """The same value from the same source twice."""
-    seen = Counter((f.item, f.quantity, f.value, f.source, f.note) for f in _facts(catalog))
-    for (item, quantity, value, source, _), n in seen.items():
+    observed = Counter((f.item, f.quantity, f.value, f.source, f.note) for f in _facts(catalog))
+    for (item, quantity, value, source, _), n in observed.items():
         if n > 1:
             yield error(
                 "doubled-fact",

@@ -349,11 +349,11 @@ def switch_power(catalog: Catalog) -> Iterator[Finding]:
 
 def shared_name(catalog: Catalog) -> Iterator[Finding]:
     """Two accelerators that a person could not tell apart by name."""
-    seen: dict[str, str] = {}
+    known: dict[str, str] = {}
     for accelerator in catalog.accelerators.values():
         for word in {accelerator.id.lower(), accelerator.name.lower()}:
             key = re.sub(r"[^a-z0-9]", "", word)
-            first = seen.setdefault(key, accelerator.id)
+            first = known.setdefault(key, accelerator.id)
             if first != accelerator.id:
                 yield error(
                     "shared-name",

@@ -83,16 +83,16 @@ def clean(cloud: str, rows: Iterable[RawRow]) -> Cleaned:
             groups[named.instance, row.region, row.ram_gib].append((named, identity))
     if problems:
         raise CatalogError(cloud, problems[:5])
-    kept: list[PriceRow] = []
+    retained: list[PriceRow] = []
     for zones in groups.values():
         reason, price = _one_price(cloud, zones)
         if price is None:
             dropped[reason] += 1
         else:
-            kept.append(price)
-    sound = _with_plain_ram(_without_flat(kept))
-    if len(sound) < len(kept):
-        dropped[FLAT] += len(kept) - len(sound)
+            retained.append(price)
+    sound = _with_plain_ram(_without_flat(retained))
+    if len(sound) < len(retained):
+        dropped[FLAT] += len(retained) - len(sound)
     return Cleaned(rows=tuple(sorted(sound, key=_order)), dropped=dict(dropped))
 
 

@@ -172,7 +172,7 @@ def _run(options: SimulateOptions, taken: "LoadSource", request: "SimulateReques
             found = api.simulate_load(ready, taken, request)
     else:
         with progress(n, "requests") as progressed:
-            found = api.simulate_load(ready, taken, request, told=progressed)
+            found = api.simulate_load(ready, taken, request, on_progress=progressed)
     if options.itl:
         with busy("simulating again, token by token, for ITL"):
             found = api.with_gaps(found)
@@ -201,9 +201,9 @@ def _stream(
         coming = api.drawn_blocks(drawn, seed=request.seed)
     ready = _ready(options, coming.first, request)
     with progress(coming.n_expected, "requests") as progressed, RequestFile(options.out) as file:
-        found = api.simulate_stream(ready, coming, request, told=progressed, sink=file.sink)
+        found = api.simulate_stream(ready, coming, request, on_progress=progressed, sink=file.sink)
     name = options.trace.name if options.trace else "load"
-    for line in coming.told:
+    for line in coming.remarks:
         typer.echo(f"{name}: {line}", err=True)
     return api.simulate_sheet(found), api.simulate_charts(found), None
 
@@ -214,7 +214,12 @@ def _sweep(options: SimulateOptions, taken: "LoadSource", request: "SimulateRequ
     ready = replace(ready, assumptions=(*taken.assumptions, *ready.assumptions))
     with progress(len(set(sweep.sizes)), "fleet sizes") as progressed:
         found = api.simulate_curve(
-            ready, taken.requests, sweep, request=request, blocks=taken.blocks, told=progressed
+            ready,
+            taken.requests,
+            sweep,
+            request=request,
+            blocks=taken.blocks,
+            on_progress=progressed,
         )
     return api.curve_sheet(found), api.curve_charts(found), None
 

@@ -214,11 +214,11 @@ def load(options: SimulateOptions, drawn: "DrawnLoad", query: "Query") -> "LoadS
     """Requests from the one source that was given, with lengths and priorities as asked."""
     taken = _from_source(options, drawn, query)
     name = (options.trace or options.scenario or Path("load")).name
-    for line in taken.told:
+    for line in taken.remarks:
         typer.echo(f"{name}: {line}", err=True)
-    n_told = len(taken.told)
+    n_remarks = len(taken.remarks)
     taken = _adjusted(taken, options, query)
-    for line in taken.told[n_told:]:
+    for line in taken.remarks[n_remarks:]:
         typer.echo(line, err=True)
     return taken
 

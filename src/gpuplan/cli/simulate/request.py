@@ -18,7 +18,7 @@ from gpuplan.errors import InputError, Problem, one
 from gpuplan.units import MONTH, MS
 
 if TYPE_CHECKING:
-    from gpuplan.domain.inference.performance import Drafts
+    from gpuplan.domain.inference.performance import SpeculativeDecoding
     from gpuplan.domain.scenario.demand import LengthShape
     from gpuplan.domain.simulation.batching import BatchPolicy
     from gpuplan.domain.simulation.simulation import EngineRequest, ReplicaRequest, SimulateRequest
@@ -99,8 +99,8 @@ def _engine(options: SimulateOptions) -> "EngineRequest":
     )
 
 
-def _speculation(options: SimulateOptions) -> "Drafts | None":
-    from gpuplan.domain.inference.performance import Drafts
+def _speculation(options: SimulateOptions) -> "SpeculativeDecoding | None":
+    from gpuplan.domain.inference.performance import SpeculativeDecoding
 
     n_tokens, rate = options.num_speculative_tokens, options.acceptance_rate
     if n_tokens is None and rate is None:
@@ -109,7 +109,7 @@ def _speculation(options: SimulateOptions) -> "Drafts | None":
         lacking = "--acceptance-rate" if rate is None else "--num-speculative-tokens"
         fix = "give the number of draft tokens and their acceptance rate together"
         raise one(InputError, "simulate", lacking, "missing", fix)
-    return Drafts(n_tokens=n_tokens, acceptance_frac=rate)
+    return SpeculativeDecoding(n_tokens=n_tokens, acceptance_frac=rate)
 
 
 def _replica(options: SimulateOptions) -> "ReplicaRequest":

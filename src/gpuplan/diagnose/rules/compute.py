@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuplan.diagnose.features import DeviceView
-from gpuplan.diagnose.finding import ACTIVITY, Finding, percent, seen
+from gpuplan.diagnose.finding import ACTIVITY, Finding, evidence_of, percent
 from gpuplan.diagnose.rules.hosts import LINE_SHARE, Hosts, host_value, hosts_of
 from gpuplan.domain.telemetry.diagnosis import Evidence
 from gpuplan.domain.telemetry.observation import Telemetry
@@ -54,7 +54,7 @@ def _device(device: DeviceView, hosts: Hosts) -> Finding | None:
         return _network(device, util, line)
     pcie = _pcie_share(device)
     if pcie is not None and pcie >= PCIE_SHARE and (device.get("sm_active_frac") or util) < SM_LOW:
-        row = seen("PCIe", f"{percent(pcie)} of its rate", f"below {percent(PCIE_SHARE)}")
+        row = evidence_of("PCIe", f"{percent(pcie)} of its rate", f"below {percent(PCIE_SHARE)}")
         return Finding("pcie_bound", 0.85, (row, *_layers(device)), (device.name,))
     feeding = _feeding(device, util, hosts, node)
     if feeding is not None:
@@ -67,12 +67,12 @@ def _device(device: DeviceView, hosts: Hosts) -> Finding | None:
 def _layers(device: DeviceView) -> tuple[Evidence, ...]:
     """The layers of utilization as evidence, those that are known."""
     rows = [
-        seen(what, percent(value), "")
+        evidence_of(what, percent(value), "")
         for what, metric in ACTIVITY
         if (value := device.get(metric)) is not None
     ]
     if device.power_frac is not None:
-        rows.append(seen("power", f"{percent(device.power_frac)} of the board's", ""))
+        rows.append(evidence_of("power", f"{percent(device.power_frac)} of the board's", ""))
     return tuple(rows)
 
 
@@ -101,8 +101,8 @@ def _pcie_share(device: DeviceView) -> float | None:
 def _network(device: DeviceView, util: float, line: tuple[float, str]) -> Finding:
     share, which = line
     rows = (
-        seen(which, f"{percent(share)} of the line rate", f"below {percent(LINE_SHARE)}"),
-        seen("GPU utilization", percent(util), "waiting for others counts as active"),
+        evidence_of(which, f"{percent(share)} of the line rate", f"below {percent(LINE_SHARE)}"),
+        evidence_of("GPU utilization", percent(util), "waiting for others counts as active"),
         *_layers(device)[1:],
     )
     return Finding("network_bound", 0.9, rows, (device.name,))
@@ -121,12 +121,12 @@ def _feeding(device: DeviceView, util: float, hosts: Hosts, node: str) -> Findin
     cpu = host_value(hosts, node, "cpu_util_frac")
     rows = _layers(device)
     if (iowait is not None and iowait >= IOWAIT) or (disk is not None and disk >= 0.9):
-        what = seen(
+        what = evidence_of(
             "host waits for storage", percent(iowait or disk or 0.0), f"below {percent(IOWAIT)}"
         )
         return Finding("storage_bound", 0.85, (what, *rows), (device.name,))
     if cpu is not None and cpu >= CPU_FULL:
-        what = seen("host's cores", f"{percent(cpu)} busy", f"below {percent(CPU_FULL)}")
+        what = evidence_of("host's cores", f"{percent(cpu)} busy", f"below {percent(CPU_FULL)}")
         return Finding("host_bound", 0.85, (what, *rows), (device.name,))
     # Seconds apart, gaps are stalls; minutes apart they may be gaps in demand.
     is_served = any(name in device.whole for name in SERVED)
@@ -134,7 +134,9 @@ def _feeding(device: DeviceView, util: float, hosts: Hosts, node: str) -> Findin
         not is_served and stat is not None and device.span_s / max(stat.n_samples, 1) <= FINE_S
     )
     if is_swinging and stat is not None and is_fine and device.busy_frac > 0.3 and stat.low < 0.2:
-        what = seen("utilization swings", f"{percent(stat.low)} to {percent(stat.high)}", "steady")
+        what = evidence_of(
+            "utilization swings", f"{percent(stat.low)} to {percent(stat.high)}", "steady"
+        )
         return Finding("input_bound", 0.6, (what, *rows), (device.name,))
     return None
 
@@ -146,7 +148,7 @@ def _occupied(
     rows = _layers(device)
     sm, dram = device.get("sm_active_frac"), device.get("dram_active_frac")
     if power is not None and power < POWER_IDLE and (tensor is None or tensor < 0.02):
-        row = seen(
+        row = evidence_of(
             "power", f"{percent(power)} of the board's", f"above {percent(POWER_IDLE)} at work"
         )
         return Finding(
@@ -159,7 +161,9 @@ def _occupied(
     is_low_power = power is None or power <= POWER_LOW
     fp32 = device.get("fp32_active_frac")
     if tensor < 0.05 and fp32 is not None and fp32 >= 0.3:
-        row = seen("single-precision pipe", percent(fp32), "idle where tensor units do the work")
+        row = evidence_of(
+            "single-precision pipe", percent(fp32), "idle where tensor units do the work"
+        )
         return Finding("wrong_precision", 0.85, (row, *rows), (device.name,))
     if tensor >= TENSOR_LOW or not is_low_power:
         return None
@@ -172,12 +176,12 @@ def _low_work(
     """Occupied, little arithmetic, little power: exchange, or many small kernels?"""
     link = device.link_bytes_per_s
     if link is not None and link >= LINK_HEAVY:
-        row = seen(
+        row = evidence_of(
             "links between devices", f"{link / 1e9:.0f} GB/s", f"{LINK_HEAVY / 1e9:.0f} GB/s"
         )
         return Finding("communication_heavy", 0.7, (row, *rows), (device.name,))
     if sm is not None and sm >= 0.8:
-        row = seen("SM active without arithmetic", percent(sm), "spinning kernels look so")
+        row = evidence_of("SM active without arithmetic", percent(sm), "spinning kernels look so")
         return Finding("kernels_or_exchange", 0.6, (row, *rows), (device.name,))
     if link is None:
         return _unclear(device, rows)
@@ -236,7 +240,7 @@ def _slow_clock(node: str, group: Sequence[DeviceView]) -> list[Finding]:
     if not slow or len(slow) > len(known) // 4:
         return []
     rows = (
-        seen(
+        evidence_of(
             "its clock",
             f"{percent((slow[0].get('sm_clock_hz') or 0.0) / middle)} of the group's",
             "100 %",
@@ -252,6 +256,8 @@ def _works_longer(group: Sequence[DeviceView]) -> list[Finding]:
         return []
     share = (late[0].get("tensor_active_frac") or 0.0) / middle
     rows = (
-        seen("its tensor units are active", f"{share:.1f} x as long as the group's", "as long"),
+        evidence_of(
+            "its tensor units are active", f"{share:.1f} x as long as the group's", "as long"
+        ),
     )
     return [Finding("straggler", 0.6, rows, (late[0].name,))]

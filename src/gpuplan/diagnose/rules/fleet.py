@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuplan.diagnose.features import DeviceView
-from gpuplan.diagnose.finding import Finding, percent, seen
+from gpuplan.diagnose.finding import Finding, evidence_of, percent
 from gpuplan.domain.telemetry.observation import Telemetry
 from gpuplan.units import HOUR
 
@@ -40,8 +40,8 @@ def _idle(device: DeviceView) -> Finding | None:
         return None
     is_held = held_bytes(device) > HELD_BYTES or bool(device.subject.job)
     rows = (
-        seen("GPU utilization", f"none in {device.span_s / HOUR:,.1f} h", ""),
-        seen(
+        evidence_of("GPU utilization", f"none in {device.span_s / HOUR:,.1f} h", ""),
+        evidence_of(
             "memory allocated", f"{held_bytes(device) / 1e9:.1f} GB", f"{HELD_BYTES / 1e9:.0f} GB"
         ),
     )
@@ -66,8 +66,8 @@ def _too_large(device: DeviceView) -> Finding | None:
         return None
     use = sm.high if sm is not None else util.high
     rows = (
-        seen("use in 95 % of samples", percent(use), "above 40 %"),
-        seen("memory allocated at most", percent(memory), "above 25 %"),
+        evidence_of("use in 95 % of samples", percent(use), "above 40 %"),
+        evidence_of("memory allocated at most", percent(memory), "above 25 %"),
     )
     if is_small_work(device):
         return Finding("share_candidate", 0.75 if sm is not None else 0.6, rows, (device.name,))
@@ -117,12 +117,12 @@ def _fragmented(telemetry: Telemetry, devices: Sequence[DeviceView]) -> list[Fin
     if not is_scattered or wants < 2:
         return []
     rows = (
-        seen(
+        evidence_of(
             "free devices",
             f"{sum(free.values()):.0f} on {sum(n > 0 for n in free.values())} nodes",
             f"{wants:.0f} on one",
         ),
-        seen("largest free block", f"{max(free.values()):.0f}", f"{wants:.0f}"),
+        evidence_of("largest free block", f"{max(free.values()):.0f}", f"{wants:.0f}"),
     )
     return [Finding("fragmented", 0.9 if waiting else 0.7, rows)]
 
@@ -137,7 +137,9 @@ def _pools(telemetry: Telemetry) -> list[Finding]:
     if (peaks >= 0.99).mean() < 0.5 or mean > 0.85:
         return []
     rows = (
-        seen("pools that touch 100 %", f"{int((peaks >= 0.99).sum())} of {len(series)}", "few"),
-        seen("mean of all", percent(mean), "above 85 %"),
+        evidence_of(
+            "pools that touch 100 %", f"{int((peaks >= 0.99).sum())} of {len(series)}", "few"
+        ),
+        evidence_of("mean of all", percent(mean), "above 85 %"),
     )
     return [Finding("pool_quota", 0.6, rows)]

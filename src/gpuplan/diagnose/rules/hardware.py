@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gpuplan.diagnose.features import DeviceView
-from gpuplan.diagnose.finding import Finding, percent, seen
+from gpuplan.diagnose.finding import Finding, evidence_of, percent
 
 # Reasons for lower clocks, as NVML numbers them [NVML-clock-reasons].
 SOFTWARE_THERMAL, HARDWARE_THERMAL, HARDWARE_SLOWDOWN, SOFTWARE_POWER = 0x20, 0x40, 0x8, 0x4
@@ -36,20 +36,22 @@ def _bits(device: DeviceView) -> int:
 def _thermal(device: DeviceView) -> Finding | None:
     bits, heat = _bits(device), device.busy.get("temperature_c")
     share = _clock_share(device)
-    is_told = bool(bits & (SOFTWARE_THERMAL | HARDWARE_THERMAL | HARDWARE_SLOWDOWN))
+    is_reported = bool(bits & (SOFTWARE_THERMAL | HARDWARE_THERMAL | HARDWARE_SLOWDOWN))
     is_hot = heat is not None and heat.high >= HOT_C
     is_slow = share is not None and share < CLOCK_LOSS
-    if not (is_told or (is_hot and is_slow)):
+    if not (is_reported or (is_hot and is_slow)):
         return None
     rows = []
-    if is_told:
-        rows.append(seen("the driver's reason for lower clocks", "heat", "none"))
+    if is_reported:
+        rows.append(evidence_of("the driver's reason for lower clocks", "heat", "none"))
     if heat is not None:
-        rows.append(seen("temperature", f"{heat.high:.0f} °C", f"below {HOT_C:.0f} °C"))
+        rows.append(evidence_of("temperature", f"{heat.high:.0f} °C", f"below {HOT_C:.0f} °C"))
     if share is not None:
-        rows.append(seen("clock at work", f"{percent(share)} of the highest", "90 % or more"))
+        rows.append(
+            evidence_of("clock at work", f"{percent(share)} of the highest", "90 % or more")
+        )
     return Finding(
-        "thermal_throttling", 0.95 if is_told and is_slow else 0.75, tuple(rows), (device.name,)
+        "thermal_throttling", 0.95 if is_reported and is_slow else 0.75, tuple(rows), (device.name,)
     )
 
 
@@ -64,8 +66,8 @@ def _power(device: DeviceView) -> Finding | None:
     if not cap_w or watts.mean < 0.93 * cap_w:
         return None
     rows = (
-        seen("power", f"{percent(watts.mean / cap_w)} of its limit", "below 93 %"),
-        seen("clock at work", f"{percent(share)} of the highest", "90 % or more"),
+        evidence_of("power", f"{percent(watts.mean / cap_w)} of its limit", "below 93 %"),
+        evidence_of("clock at work", f"{percent(share)} of the highest", "90 % or more"),
     )
     return Finding("power_throttling", 0.85, rows, (device.name,))
 
@@ -77,7 +79,7 @@ def _faults(device: DeviceView) -> Finding | None:
     code = int(stat.peak)
     is_own = code in APPLICATION_XIDS
     against = "faults of this kind come from the application" if is_own else "none"
-    row = seen("last fault", f"Xid {code}", against)
+    row = evidence_of("last fault", f"Xid {code}", against)
     return Finding("device_faults", 0.5 if is_own else 0.9, (row,), (device.name,))
 
 
@@ -90,17 +92,17 @@ def _memory_errors(device: DeviceView) -> Finding | None:
     has_lost = rows_lost is not None and rows_lost.peak > 0
     if not has_errors and not has_lost:
         return None
-    row = seen("uncorrected errors", "yes" if has_errors else "rows were replaced", "none")
+    row = evidence_of("uncorrected errors", "yes" if has_errors else "rows were replaced", "none")
     return Finding("memory_errors", 0.9 if has_errors else 0.7, (row,), (device.name,))
 
 
 def _link_errors(device: DeviceView) -> Finding | None:
     switch = device.whole.get("switch_fault_code")
     if switch is not None and switch.peak > 0:
-        row = seen("fault of a switch or its port", f"code {switch.peak:.0f}", "none")
+        row = evidence_of("fault of a switch or its port", f"code {switch.peak:.0f}", "none")
         return Finding("link_errors", 0.8, (row,), (device.name,))
     stat = device.whole.get("pcie_replays_per_s")
     if stat is None or stat.mean < 0.1:
         return None
-    row = seen("repeated transfers", f"{stat.mean:.1f} a second", "below 0.1")
+    row = evidence_of("repeated transfers", f"{stat.mean:.1f} a second", "below 0.1")
     return Finding("link_errors", 0.8, (row,), (device.name,))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gpuplan.diagnose.finding import Finding, percent, seen
+from gpuplan.diagnose.finding import Finding, evidence_of, percent
 from gpuplan.domain.telemetry.observation import Telemetry
 
 LINE_SHARE = 0.80
@@ -45,9 +45,11 @@ def _node(node: str, metrics: Mapping[str, float]) -> Finding | None:
     rows = []
     if share is not None:
         text = f"{percent(share)} of the line rate"
-        rows.append(seen("NICs", text, f"below {percent(LINE_SHARE)}"))
+        rows.append(evidence_of("NICs", text, f"below {percent(LINE_SHARE)}"))
     if lost is not None:
-        rows.append(seen("TCP retransmits", percent(lost), f"below {percent(RETRANSMITTED)}"))
+        rows.append(
+            evidence_of("TCP retransmits", percent(lost), f"below {percent(RETRANSMITTED)}")
+        )
     name = (node,) if node else ()
     if share is not None and share >= LINE_SHARE:
         is_lossy = lost is not None and lost >= RETRANSMITTED

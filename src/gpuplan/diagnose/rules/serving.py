@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuplan.diagnose.features import EngineView, window_means
-from gpuplan.diagnose.finding import Finding, percent, seen
+from gpuplan.diagnose.finding import Finding, evidence_of, percent
 from gpuplan.domain.telemetry.diagnosis import Evidence
 from gpuplan.domain.telemetry.digest import quantile, summed
 from gpuplan.domain.telemetry.observation import Series, Telemetry
@@ -52,10 +52,10 @@ def _queue(engine: EngineView) -> list[Finding]:
     cache = engine.stat("kv_cache_frac")
     preemptions = engine.mean("preemptions_per_s") or 0.0
     rows: tuple[Evidence, ...] = (
-        seen(
+        evidence_of(
             "requests that wait", f"{depth.max():.0f} at most", f"{WAITING:.0f} for half a minute"
         ),
-        seen("time with a queue", percent(share), "0 %"),
+        evidence_of("time with a queue", percent(share), "0 %"),
     )
     if len(depth) >= 4 and (depth[1:] > WAITING).mean() < 0.05:
         return [Finding("start_burst", 0.8, rows, (engine.name,), share)]
@@ -66,8 +66,12 @@ def _queue(engine: EngineView) -> list[Finding]:
         ceiling = engine.stat("requests_running_count")
         at_most = f"{ceiling.peak:.0f}" if ceiling is not None else "?"
         rows += (
-            seen("sequences in the batch", f"{at_most} whenever requests wait", "its ceiling"),
-            seen("cache in use", "unknown" if cache is None else percent(cache.peak), "below 90 %"),
+            evidence_of(
+                "sequences in the batch", f"{at_most} whenever requests wait", "its ceiling"
+            ),
+            evidence_of(
+                "cache in use", "unknown" if cache is None else percent(cache.peak), "below 90 %"
+            ),
         )
         return [
             Finding("slot_limited", 0.85 if cache is not None else 0.6, rows, (engine.name,), share)
@@ -83,9 +87,9 @@ def _full_cache(
     preemptions: float,
     share: float,
 ) -> list[Finding]:
-    rows += (seen("cache while requests wait", percent(cache_at), "below 90 %"),)
+    rows += (evidence_of("cache while requests wait", percent(cache_at), "below 90 %"),)
     if preemptions > 0:
-        rows += (seen("sequences thrown out", f"{preemptions * 60:.1f} a minute", "none"),)
+        rows += (evidence_of("sequences thrown out", f"{preemptions * 60:.1f} a minute", "none"),)
     sure = 0.95 if preemptions > 0 else 0.8
     found = [Finding("kv_thrash", sure, rows, (engine.name,), share)]
     hits = engine.series.get("prefix_hit_frac")
@@ -93,7 +97,7 @@ def _full_cache(
         _, hit = window_means(hits, WINDOW_S)
         if len(hit) >= 4 and hit.max() > 0.5 and np.median(hit[len(hit) // 2 :]) < 0.2:
             late = float(np.median(hit[len(hit) // 2 :]))
-            row = seen(
+            row = evidence_of(
                 "prefix hits", f"from {percent(float(hit.max()))} to {percent(late)}", "steady"
             )
             found.append(
@@ -108,7 +112,7 @@ def _overload(
     at_s, depth = window_means(waiting, WINDOW_S)
     slope = float(np.polyfit(at_s - at_s[0], depth, 1)[0]) if len(depth) >= 3 else 0.0
     if slope > 0:
-        rows += (seen("growth of the queue", f"{slope * 60:.1f} requests a minute", "none"),)
+        rows += (evidence_of("growth of the queue", f"{slope * 60:.1f} requests a minute", "none"),)
     return Finding("overload", 0.85 if slope > 0 else 0.65, rows, (engine.name,), share)
 
 
@@ -117,8 +121,8 @@ def _while_waiting(series: Series | None, waiting: Series) -> float | None:
     if series is None:
         return None
     place = np.clip(np.searchsorted(waiting.at_s, series.at_s, side="right") - 1, 0, None)
-    kept = (waiting.value[place] > WAITING) & series.is_given
-    return float(series.value[kept].mean()) if kept.any() else None
+    retained = (waiting.value[place] > WAITING) & series.is_given
+    return float(series.value[retained].mean()) if retained.any() else None
 
 
 def _at_ceiling(engine: EngineView, waiting: Series) -> bool:
@@ -129,9 +133,9 @@ def _at_ceiling(engine: EngineView, waiting: Series) -> bool:
     given = engine.mean("max_sequences_count")
     peak = given if given else float(np.nanmax(running.value))
     place = np.clip(np.searchsorted(running.at_s, waiting.at_s, side="right") - 1, 0, None)
-    kept = waiting.value > WAITING
-    at_peak = running.value[place][kept] >= CEILING * peak
-    return bool(kept.sum() >= 3 and at_peak.mean() >= 0.6)
+    retained = waiting.value > WAITING
+    at_peak = running.value[place][retained] >= CEILING * peak
+    return bool(retained.sum() >= 3 and at_peak.mean() >= 0.6)
 
 
 def _errors(engine: EngineView) -> list[Finding]:
@@ -139,7 +143,7 @@ def _errors(engine: EngineView) -> list[Finding]:
     if not failed or failed / (failed + (done or 0.0)) < ERRORS:
         return []
     share = failed / (failed + (done or 0.0))
-    row = seen("requests that fail", percent(share), "below 1 %")
+    row = evidence_of("requests that fail", percent(share), "below 1 %")
     return [Finding("request_errors", 0.9, (row,), (engine.name,), share)]
 
 
@@ -148,8 +152,8 @@ def _low_demand(engine: EngineView) -> list[Finding]:
     if cache is None or running is None or cache.high > 0.15 or running.high > 4.0:
         return []
     rows = (
-        seen("cache in use", f"{percent(cache.high)} in 95 % of samples", "above 15 %"),
-        seen("sequences in the batch", f"{running.high:.0f} in 95 % of samples", "above 4"),
+        evidence_of("cache in use", f"{percent(cache.high)} in 95 % of samples", "above 15 %"),
+        evidence_of("sequences in the batch", f"{running.high:.0f} in 95 % of samples", "above 4"),
     )
     return [Finding("low_demand", 0.7, rows, (engine.name,))]
 
@@ -178,7 +182,7 @@ def _imbalance(engines: Sequence[EngineView]) -> list[Finding]:
         return []
     most = [name for name, load in loads if load >= 0.9 * values.max()]
     rows = (
-        seen(
+        evidence_of(
             "requests at one replica",
             f"from {values.min():.0f} to {values.max():.0f}",
             "about equal",
@@ -200,12 +204,12 @@ def _interference(telemetry: Telemetry) -> list[Finding]:
     if waiting and max(waiting) > WAITING:
         return []
     rows = (
-        seen(
+        evidence_of(
             "gap between tokens, p99",
             f"{tail * 1e3:.0f} ms",
             f"5 x the median of {middle * 1e3:.0f} ms",
         ),
-        seen("requests that wait", "none to speak of", "a queue would explain it"),
+        evidence_of("requests that wait", "none to speak of", "a queue would explain it"),
     )
     return [Finding("prefill_interference", 0.65, rows)]
 
@@ -221,12 +225,12 @@ def _starts(telemetry: Telemetry) -> list[Finding]:
         mean = series.mean() if series.is_given.any() else 0.0
         if span_h > 0 and mean > 0 and ups / span_h / mean > 1.0 and ups >= 4:
             rows = (
-                seen(
+                evidence_of(
                     "starts",
                     f"{ups / span_h:.1f} an hour",
                     f"below {mean:.1f}, one for each replica",
                 ),
-                seen("turns from up to down", f"{turns}", "few"),
+                evidence_of("turns from up to down", f"{turns}", "few"),
             )
             found.append(Finding("cold_start_storm", 0.75, rows))
     return found

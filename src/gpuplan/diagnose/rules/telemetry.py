@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuplan.diagnose.features import DEAD_S, DEAD_SAMPLES, DeviceView
-from gpuplan.diagnose.finding import Finding, percent, seen
+from gpuplan.diagnose.finding import Finding, evidence_of, percent
 from gpuplan.domain.telemetry.diagnosis import BandEdges, Evidence, UseFigures
 from gpuplan.domain.telemetry.observation import Series, Telemetry
 
@@ -37,8 +37,10 @@ def _dead(telemetry: Telemetry, device: DeviceView) -> Finding | None:
     power = device.whole.get("power_w")
     share = power.high / tdp_w if power is not None else 0.0
     rows = (
-        seen("stands at zero", ", ".join(names), "moves with the load"),
-        seen("power", f"{percent(share)} of the board's", f"below {percent(AT_WORK)} when idle"),
+        evidence_of("stands at zero", ", ".join(names), "moves with the load"),
+        evidence_of(
+            "power", f"{percent(share)} of the board's", f"below {percent(AT_WORK)} when idle"
+        ),
     )
     return Finding("dead_counter", 0.9, rows, (device.name,))
 
@@ -68,8 +70,10 @@ def _outage(telemetry: Telemetry) -> list[Finding]:
         if found is not None:
             begin_s, length_s, n_all = found
             rows = (
-                seen("at zero together", f"{n_all} series, {length_s / 60:.0f} minutes", "singly"),
-                seen("from", f"{begin_s:.0f} s", ""),
+                evidence_of(
+                    "at zero together", f"{n_all} series, {length_s / 60:.0f} minutes", "singly"
+                ),
+                evidence_of("from", f"{begin_s:.0f} s", ""),
             )
             return [Finding("telemetry_outage", 0.8 if n_all > 2 else 0.6, rows)]
     return []
@@ -106,7 +110,7 @@ def _missing(devices: Sequence[DeviceView]) -> list[Finding]:
     short = [node for node, n in counts.items() if n < usual]
     if n_such < 0.6 * len(counts) or not short:
         return []
-    row = seen("devices", f"{counts[short[0]]} on {short[0]}", f"{usual} on most nodes")
+    row = evidence_of("devices", f"{counts[short[0]]} on {short[0]}", f"{usual} on most nodes")
     return [Finding("missing_devices", 0.8, (row,), tuple(short))]
 
 
@@ -120,8 +124,8 @@ def use_findings(use: UseFigures | None, edges: BandEdges) -> list[Finding]:
         return []
     mean, peak = edges.band(use.mean_frac), edges.band(use.peak_frac)
     rows = (
-        seen("mean", percent(use.mean_frac), mean),
-        seen("peak minute", percent(use.peak_frac), peak),
+        evidence_of("mean", percent(use.mean_frac), mean),
+        evidence_of("peak minute", percent(use.peak_frac), peak),
     )
     if mean in ("waste", "under-used") and peak in ("hot", "overload"):
         return [Finding("uneven_load", 0.8, rows)]
@@ -147,8 +151,8 @@ def _flapping(use: UseFigures) -> list[Finding]:
     if times.n_crossings < FLAP_SHARE * len(times.minutes) or len(times.episodes) > FLAPS:
         return []
     rows = (
-        seen("crossings of a band's edge", f"{times.n_crossings}", f"fewer than {FLAPS}"),
-        seen("stretches with hysteresis", f"{len(times.episodes)}", ""),
+        evidence_of("crossings of a band's edge", f"{times.n_crossings}", f"fewer than {FLAPS}"),
+        evidence_of("stretches with hysteresis", f"{len(times.episodes)}", ""),
     )
     return [Finding("flapping", 0.8, rows)]
 

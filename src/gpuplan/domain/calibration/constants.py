@@ -64,9 +64,9 @@ class FittedConstants:
     def _value(self, constant: Constant, labels: Labels) -> float:
         log_value = self.log_value[constant.name]
         for effect in constant.effects:
-            seen = self.deviation.get(effect_key(constant.name, effect), {})
+            observed = self.deviation.get(effect_key(constant.name, effect), {})
             label = joined_label(effect, labels)
-            log_value += seen[label] if label in seen else effect.prior_of(label)
+            log_value += observed[label] if label in observed else effect.prior_of(label)
         return float(bounded(exp(log_value), constant.most))
 
 

@@ -70,12 +70,12 @@ class Catalog:
 
     def on_sale(self, named: Collection[str] = ()) -> "Catalog":
         """Without accelerators that are only announced, except those asked for by name."""
-        kept = {
+        retained = {
             key: card
             for key, card in self.accelerators.items()
             if not card.is_announced or key in named
         }
-        return replace(self, accelerators=kept)
+        return replace(self, accelerators=retained)
 
     def street_price(self, item: str) -> "StreetPrice | None":
         """What a board or server is sold for, lowest to highest; None where nobody says."""

@@ -41,7 +41,7 @@ class LinkModel:
     name: str  # link class, e.g. nvlink4
     bytes_per_s: float  # line rate
     pair_bytes_per_s: float | None  # between two ranks of a mesh; None: a switch gives all
-    crowd_frac: float  # share of the rate left to each when more than two use the link
+    contended_frac: float  # share of the rate left to each when more than two use the link
     has_p2p: bool  # False: every byte passes through the host's memory
     has_tree: bool
     ring: Protocol  # all-reduce, all-gather, reduce-scatter
@@ -58,4 +58,4 @@ class LinkModel:
         """What one rank of a group can send: a mesh offers only the links to its members."""
         if self.pair_bytes_per_s is not None:
             return min(self.bytes_per_s, (n_ranks - 1) * self.pair_bytes_per_s)
-        return self.bytes_per_s * (self.crowd_frac if n_ranks > 2 else 1.0)
+        return self.bytes_per_s * (self.contended_frac if n_ranks > 2 else 1.0)

@@ -58,7 +58,7 @@ class ServingLoad:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drafts:
+class SpeculativeDecoding:
     """Speculative decoding: so many tokens are drafted, each accepted with this chance."""
 
     n_tokens: int
@@ -87,8 +87,8 @@ class ServingSetup:
     settings: EngineSettings
     load: ServingLoad
     n_replicas: float = 1.0
-    drafts_tokens: bool = False  # a published run that may have used multi-token prediction
-    drafts: Drafts | None = None
+    is_speculative: bool = False  # a published run that may have used multi-token prediction
+    drafts: SpeculativeDecoding | None = None
 
     @property
     def n_stages(self) -> int:

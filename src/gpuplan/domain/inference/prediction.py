@@ -31,8 +31,8 @@ class Prediction(Result):
     @property
     def is_overloaded(self) -> bool:
         """More requests come than are answered: waits grow for as long as the rate lasts."""
-        asked = self.setup.load.requests_per_s
-        return asked is not None and self.served_per_s < OVERLOAD_FRAC * asked
+        requested = self.setup.load.requests_per_s
+        return requested is not None and self.served_per_s < OVERLOAD_FRAC * requested
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

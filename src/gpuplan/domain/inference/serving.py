@@ -44,7 +44,7 @@ class ServingLayout:
         return self.tp * self.dp * self.cp
 
     @property
-    def is_dealt_over_servers(self) -> bool:
+    def is_expert_parallel_over_servers(self) -> bool:
         """Whether data-parallel attention and its experts span servers, without stages."""
         return self.network_bytes_per_s is not None and self.pp == 1 and self.dp > 1
 

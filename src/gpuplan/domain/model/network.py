@@ -196,15 +196,15 @@ def mixing_flop_per_token(group: LayerGroup, context_tokens: float) -> float:
         return 0.0
     if isinstance(mixer, Recurrence):
         return mixer.scan_flop_per_token
-    seen = _seen_tokens(mixer, context_tokens)
+    observed = _attended_tokens(mixer, context_tokens)
     if isinstance(mixer, LatentAttention):
         width = mixer.qk_nope_dim + mixer.qk_rope_dim + mixer.v_head_dim
     else:
         width = mixer.qk_head_dim + mixer.v_head_dim
-    return 2.0 * mixer.n_heads * width * seen
+    return 2.0 * mixer.n_heads * width * observed
 
 
-def _seen_tokens(mixer: Attention | LatentAttention, context_tokens: float) -> float:
+def _attended_tokens(mixer: Attention | LatentAttention, context_tokens: float) -> float:
     if isinstance(mixer, LatentAttention) and mixer.tokens_per_entry > 1:
         entries = context_tokens / mixer.tokens_per_entry
         chosen = entries if mixer.selected_tokens is None else min(entries, mixer.selected_tokens)

@@ -145,16 +145,16 @@ class PriceRefusal:
 class Rates:
     """Every way to pay: kept or refused, none dropped in silence."""
 
-    kept: tuple[NodeRate, ...]
+    accepted: tuple[NodeRate, ...]
     refused: tuple[PriceRefusal, ...]
 
     def joined(self, other: "Rates") -> "Rates":
         """Both lists, one after the other."""
-        return Rates(kept=self.kept + other.kept, refused=self.refused + other.refused)
+        return Rates(accepted=self.accepted + other.accepted, refused=self.refused + other.refused)
 
     def of(self, accelerator: str) -> tuple[NodeRate, ...]:
         """Rates of nodes that carry this accelerator."""
-        return tuple(rate for rate in self.kept if rate.node.accelerator == accelerator)
+        return tuple(rate for rate in self.accepted if rate.node.accelerator == accelerator)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,7 +149,7 @@ class Rejection:
 class Pruned:
     """Every proposal, either kept or rejected."""
 
-    kept: tuple[Candidate, ...]
+    accepted: tuple[Candidate, ...]
     rejected: tuple[Rejection, ...]
 
 

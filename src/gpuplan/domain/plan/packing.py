@@ -30,7 +30,9 @@ def nodes_for(candidate: Candidate, n_replicas: int, n_per_node: int) -> int | N
     if size <= n_per_node:
         return whole_nodes(n_replicas, size, n_per_node)
     is_served = candidate.engine is not None
-    group = layout.n_joined if is_served and not layout.is_dealt_over_servers else layout.tp
+    group = (
+        layout.n_joined if is_served and not layout.is_expert_parallel_over_servers else layout.tp
+    )
     is_apart = is_served and layout.network_bytes_per_s is None
     is_split_inside_groups = group > n_per_node or n_per_node % group != 0
     return None if is_apart or is_split_inside_groups else n_replicas * ceil(size / n_per_node)

@@ -256,7 +256,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodesHeld:
+class ProvisionedNodes:
     """Nodes under one set of terms over time; existing nodes have the terms "existing"."""
 
     terms: str
@@ -306,7 +306,7 @@ class Selection:
 
     chosen: tuple[FleetOption, ...]
     orders: tuple[Order, ...]
-    held: tuple[NodesHeld, ...]
+    provisioned: tuple[ProvisionedNodes, ...]
     shares: tuple[Share, ...]
     sliced: tuple[tuple[str, str, Ints], ...]  # pool, geometry, [scenario, period] accelerators
     bill: tuple[BillLine, ...]

@@ -109,8 +109,8 @@ class Reserve:
         """At least so many spares; failures and surprises may use the same ones."""
         if n <= self.n_spare:
             return replace(self, n_headroom=n)
-        told = f"{self.why}; {why}" if self.n_spare else why
-        return replace(self, n_spare=n, n_headroom=n, why=told)
+        remarks = f"{self.why}; {why}" if self.n_spare else why
+        return replace(self, n_spare=n, n_headroom=n, why=remarks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,7 +292,7 @@ class SizingOptions:
     max_utilization_frac: float = 0.7  # where only a capacity is known
     min_probability_frac: float | None = None  # of one service; None: at the predicted speed
     all_probability_frac: float | None = None  # that all services together are asked for
-    is_probability_asked: bool = False  # by the user: what does not reach it is no plan
+    is_probability_requested: bool = False  # by the user: what does not reach it is no plan
     n_replayed_whole: int = 200_000  # requests of a day or week that is replayed as it is
 
 

@@ -234,8 +234,8 @@ class Workload:
         run = self.work
         if isinstance(run, Batch):
             return run.n_docs
-        is_heap = isinstance(run, Generic) and run.deadline_s is not None
-        return run.n_samples if is_heap and isinstance(run, Generic) else None
+        is_one_off_batch = isinstance(run, Generic) and run.deadline_s is not None
+        return run.n_samples if is_one_off_batch and isinstance(run, Generic) else None
 
     @property
     def has_end(self) -> bool:

@@ -1,7 +1,7 @@
 """An inference engine as a simulation sees it: its limits, and what an iteration costs."""
 
 from gpuplan.domain.columns import Floats
-from gpuplan.domain.inference.performance import Drafts
+from gpuplan.domain.inference.performance import SpeculativeDecoding
 from gpuplan.domain.noun import dataclass
 from gpuplan.domain.simulation.batching import BatchPolicy
 
@@ -102,7 +102,7 @@ class EngineLimits:
     start_s: float = 0.0  # of every request outside the engine: network, tokenizer
     caches_prefixes: bool = False  # blocks of equal text are kept and found again
     scheduling: str = "fcfs"  # or "priority": lower numbers first, then first come
-    drafts: Drafts | None = None  # speculative decoding
+    drafts: SpeculativeDecoding | None = None  # speculative decoding
     draws_acceptance: bool = False  # drafts are accepted by chance, step by step; else as the mean
 
     @property

@@ -182,7 +182,7 @@ class ElasticFleet:
     services: tuple[Service, ...] = ()  # none: one service, which all pools serve
     router: Router = field(default_factory=Router)
     clients: Clients = field(default_factory=Clients)
-    handover: KvTransfer | None = None
+    kv_transfer: KvTransfer | None = None
     seed: int = 0
     first_hour: int = 0  # of the week, at the first arrival: 0 is Monday, midnight
 

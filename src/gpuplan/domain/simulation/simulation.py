@@ -1,7 +1,7 @@
 """A simulation as asked, and as answered."""
 
 from gpuplan.domain.columns import Floats
-from gpuplan.domain.inference.performance import Drafts, ServingSetup
+from gpuplan.domain.inference.performance import ServingSetup, SpeculativeDecoding
 from gpuplan.domain.inference.serving import LoraUse
 from gpuplan.domain.model.other import NetworkForecast
 from gpuplan.domain.noun import dataclass
@@ -65,7 +65,7 @@ class EngineRequest:
     caches_prefixes: bool | None = None  # None: as the engine's version does
     scheduling: str = "fcfs"
     admission: AdmissionRequest = AdmissionRequest()
-    drafts: Drafts | None = None
+    drafts: SpeculativeDecoding | None = None
     draws_acceptance: bool = False
     replica: ReplicaRequest | None = None
     batching: BatchPolicy | None = None  # None: requests join and leave between iterations

@@ -198,7 +198,7 @@ class DataTransfer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldData:
+class StoredData:
     """What a workload keeps in storage today, and what it adds."""
 
     dataset_bytes: float

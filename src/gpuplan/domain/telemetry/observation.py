@@ -151,5 +151,5 @@ class Telemetry:
     @property
     def metrics(self) -> tuple[str, ...]:
         """Those that were seen, in the order of the vocabulary."""
-        seen = {series.metric for series in self.series}
-        return tuple(name for name in METRICS if name in seen)
+        observed = {series.metric for series in self.series}
+        return tuple(name for name in METRICS if name in observed)

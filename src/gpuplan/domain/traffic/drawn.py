@@ -53,7 +53,7 @@ class LoadSource:
     requests: Requests
     source: str  # "trace", "drawn" or "scenario"
     assumptions: tuple[Assumption, ...] = ()
-    told: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     blocks: PrefixBlocks | None = None  # content of prompts, where a trace tells it
     loop: ClosedLoop | None = None  # users who wait for their answers; requests have no times then
     n_loop: int | None = None  # so many requests are asked in all; the loop has rows to spare

@@ -98,13 +98,13 @@ class ClosedLoop:
 
     def take(self, rows: ArrayLike) -> "ClosedLoop":
         """The named rows, or those of a mask."""
-        chosen, said = np.asarray(rows), self.prefix_tokens
+        chosen, stated = np.asarray(rows), self.prefix_tokens
         return ClosedLoop(
             user=ints(self.user[chosen]),
             think_s=floats(self.think_s[chosen]),
             input_tokens=ints(self.input_tokens[chosen]),
             output_tokens=ints(self.output_tokens[chosen]),
-            prefix_tokens=None if said is None else ints(said[chosen]),
+            prefix_tokens=None if stated is None else ints(stated[chosen]),
         )
 
 

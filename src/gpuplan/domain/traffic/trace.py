@@ -92,7 +92,7 @@ class TraceRead:
 
     requests: Requests
     format: str
-    told: tuple[str, ...]  # quirks of the file, and what was done about each
+    remarks: tuple[str, ...]  # quirks of the file, and what was done about each
     n_bad: int  # lines that could not be read, and are not among the requests
     bad: tuple[Problem, ...]  # the first of them
     line: Ints  # of each request in the file; in tables without lines, its row, from 1

@@ -80,7 +80,7 @@ class Execution:
     packs_qkv: bool = False  # one matrix makes queries, keys and values
     expands_kv: bool = False  # grouped keys and values are copied out to all heads
     shards_checkpoints: bool = False  # saved layer inputs are split over tensor parallelism
-    scatters_handover: bool = True  # stages hand over one piece per tensor-parallel rank
+    scatters_stage_output: bool = True  # stages hand over one piece per tensor-parallel rank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ Cause = Literal[
 class Fabric:
     """The links that a job sees: inside an island of accelerators and between islands."""
 
-    n_island: int  # accelerators that share the fast link
+    n_domain: int  # accelerators that share the fast link
     inside: LinkModel  # of one accelerator
     outside: LinkModel  # of one accelerator: its share of the adapters
     n_node: int = 8  # accelerators of one host: what stragglers and failures are counted by

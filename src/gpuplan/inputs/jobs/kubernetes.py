@@ -46,15 +46,15 @@ def _resources(spec: Row) -> Row:
     total: Row = {"gpus": 0.0, "cpus": 0.0, "memory_mib": 0.0, "profile": None}
     for container in spec.get("containers", ()):
         resources = container.get("resources", {})
-        asked = {**resources.get("limits", {}), **resources.get("requests", {})}
-        for key, amount in asked.items():
+        requested = {**resources.get("limits", {}), **resources.get("requests", {})}
+        for key, amount in requested.items():
             if key in GPU_KEYS:
                 total["gpus"] += _amount(amount)
             elif key.startswith(MIG):
                 total["gpus"] += _amount(amount)
                 total["profile"] = key.removeprefix(MIG)
-        total["cpus"] += _amount(asked.get("cpu", 0))
-        total["memory_mib"] += _amount(asked.get("memory", 0)) / 2**20
+        total["cpus"] += _amount(requested.get("cpu", 0))
+        total["memory_mib"] += _amount(requested.get("memory", 0)) / 2**20
     total["type"] = spec.get("nodeSelector", {}).get(PRODUCT)
     return total
 

@@ -110,13 +110,13 @@ def _checked(path: Path) -> tuple[pl.LazyFrame, JobTable]:
         raise one(InputError, "jobs", str(path), f"has columns {shown}", FIX)
     raw = frame.with_row_index("_line", offset=first_line)
     read = settle(raw.with_columns(list(expressions(table))), table)
-    kept = ["_line", "_lasts", "_limit_s", "_gpus"]
-    kept += [f"_{m}" for m in table.columns if f"_{m}" not in kept]
-    kept += ["_type"] if "type" not in table.columns and table.lists else []
+    retained = ["_line", "_lasts", "_limit_s", "_gpus"]
+    retained += [f"_{m}" for m in table.columns if f"_{m}" not in retained]
+    retained += ["_type"] if "type" not in table.columns and table.lists else []
     wrong = _wrong(path, read, table)
     if wrong:
         raise InputError(str(path), wrong)
-    return read.select(kept), table
+    return read.select(retained), table
 
 
 def _scanned(path: Path) -> tuple[pl.LazyFrame, list[str], int]:

@@ -104,7 +104,7 @@ def _model(spec: ModelSpec, path: KeyPath) -> Iterator[Finding]:
 
 def _capacities(specs: Sequence[CapacitySpec], path: KeyPath) -> Iterator[Finding]:
     rates = ("output_tokens_per_s", "input_tokens_per_s", "requests_per_s", "samples_per_s")
-    seen: dict[tuple[str, str], int] = {}
+    known: dict[tuple[str, str], int] = {}
     for i, spec in enumerate(specs):
         here = (*path, i)
         given = _given(spec, rates)
@@ -114,7 +114,7 @@ def _capacities(specs: Sequence[CapacitySpec], path: KeyPath) -> Iterator[Findin
             yield Finding(here, f"has {' and '.join(given)}", "keep the one that you measured")
         if spec.mfu_frac is not None and spec.mfu_frac.low <= 0:
             yield Finding((*here, "mfu_frac"), "got 0", "must be above 0")
-        first = seen.setdefault((spec.accelerator.lower(), spec.per), i)
+        first = known.setdefault((spec.accelerator.lower(), spec.per), i)
         if first != i:
             what = f"{spec.accelerator} was given before, at capacity[{first}]"
             yield Finding((*here, "accelerator"), what, "keep one of them")
@@ -224,10 +224,10 @@ def _peak(spec: DemandSpec, path: KeyPath) -> Iterator[Finding]:
     profile = spec.hourly_profile
     if profile is None or spec.peak_to_mean is None or not any(profile):
         return
-    seen = max(profile) * len(profile) / sum(profile)
+    observed = max(profile) * len(profile) / sum(profile)
     # Within the hour the load may still peak above the profile, never below it.
-    if spec.peak_to_mean < seen * (1 - AGREEMENT):
-        what = f"got {spec.peak_to_mean:g}, but hourly_profile alone reaches {seen:.3g}"
+    if spec.peak_to_mean < observed * (1 - AGREEMENT):
+        what = f"got {spec.peak_to_mean:g}, but hourly_profile alone reaches {observed:.3g}"
         yield Finding((*path, "peak_to_mean"), what, "raise it, or leave it out")
 
 

@@ -52,8 +52,8 @@ def scenario_document(path: Path) -> Document:
     document = read_yaml(path)
     data = document.data
     if isinstance(data, dict) and data.get("kind") == PLAN_KIND:
-        held = data.get("provenance")
-        if isinstance(held, dict) and "scenario" in held:
+        retained = data.get("provenance")
+        if isinstance(retained, dict) and "scenario" in retained:
             document = document.part(("provenance", "scenario"))
     if isinstance(data, dict) and "nodes" in data and "workloads" not in data:
         fix = "give its jobs too: --jobs TRACE.csv; a scenario has workloads"

@@ -55,7 +55,7 @@ def finish(path: Path, opened: OpenTrace, parts: list[Part]) -> TraceRead:
     return TraceRead(
         requests=requests_of(arrive, part.input_tokens, part.output_tokens, grouping=grouping),
         format=opened.format,
-        told=tuple(notes),
+        remarks=tuple(notes),
         n_bad=findings.n_bad,
         bad=tuple(findings.bad),
         line=ints(part.line),

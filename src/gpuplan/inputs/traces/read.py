@@ -21,15 +21,15 @@ MAX_TRIED = 50
 
 def read_trace(path: Path, query: TraceQuery | None = None) -> TraceRead:
     """All requests of a file, sorted, with its quirks; InputError where it is no trace."""
-    asked = query if query is not None else TraceQuery()
-    opened = _open(path, asked)
+    requested = query if query is not None else TraceQuery()
+    opened = _open(path, requested)
     parts, n = [], 0
     for rows in opened.rows:
         parts.append(opened.converter.part(rows))
         n += len(rows)
-        if n > asked.max_rows:
+        if n > requested.max_rows:
             fix = "stream it, or raise the limit"
-            raise fault(path, f"holds more than {asked.max_rows:,} rows", fix)
+            raise fault(path, f"holds more than {requested.max_rows:,} rows", fix)
     return finish(path, opened, parts)
 
 
@@ -67,7 +67,7 @@ class TraceStream:
         return tuple(self._opened.converter.findings.bad)
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[str, ...]:
         """Quirks of the format, and lines so far that were no requests."""
         skipped = self._opened.converter.findings.skipped
         return (*self._opened.notes, *(f"{n:,} {what}" for what, n in skipped.items()))

@@ -119,7 +119,7 @@ class Converter:
             output_tokens=n_output[good].astype(np.int64),
             session=self._session(rows, good),
             priority=priority[good].astype(np.int64),
-            max_tokens=_asked(rows, good),
+            max_tokens=_requested(rows, good),
         )
 
     def _session(self, rows: RawRows, good: Ints) -> Ints:
@@ -155,7 +155,7 @@ class Converter:
                 self.findings.note_bad(where, what, "must be a number or a date and time")
 
 
-def _asked(rows: RawRows, good: Ints) -> Ints:
+def _requested(rows: RawRows, good: Ints) -> Ints:
     """Tokens that each request asks for; -1 where its cell is empty or no length."""
     if not rows.max_tokens:
         return np.full(len(good), -1, dtype=np.int64)

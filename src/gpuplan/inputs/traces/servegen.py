@@ -31,7 +31,7 @@ class MixRead(NamedTuple):
     """Clients of one service, and what was odd."""
 
     mix: ClientMix
-    told: tuple[str, ...]
+    remarks: tuple[str, ...]
 
 
 def client_tables(folder: Path) -> tuple[Path, Path] | None:

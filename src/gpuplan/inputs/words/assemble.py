@@ -123,10 +123,10 @@ def _distillation(draft: Draft, models: tuple[Named, ...]) -> None:
 
 def _has_users(draft: Draft) -> bool:
     """Whether somebody waits for responses, beside what is trained."""
-    return _is_asked(draft) or any(field.startswith("slo.") for field in draft.facts)
+    return _is_requested(draft) or any(field.startswith("slo.") for field in draft.facts)
 
 
-def _is_asked(draft: Draft) -> bool:
+def _is_requested(draft: Draft) -> bool:
     """Whether users or clients ask, rather than documents come in."""
     rate = draft.value("rate.request")
     is_rated = rate is not None and rate.period_s < DAY and "amount.request" not in draft.facts
@@ -188,18 +188,20 @@ def _people_at_once(draft: Draft) -> None:
 
 def _kind(draft: Draft, models: tuple[Named, ...], stated: Sequence[str]) -> str:
     """The kind of workload that the words amount to."""
-    said = next((kind for kind in KINDS if kind in stated), "")
-    if said == "reinforcement" or (said == "distillation" and len(models) > 1):
-        return said
-    if "method" in draft.facts or said in ("finetuning", "distillation"):
+    given_text = next((kind for kind in KINDS if kind in stated), "")
+    if given_text == "reinforcement" or (given_text == "distillation" and len(models) > 1):
+        return given_text
+    if "method" in draft.facts or given_text in ("finetuning", "distillation"):
         return "finetuning"
-    if said in ("pretraining", "training"):
+    if given_text in ("pretraining", "training"):
         return "pretraining"
-    is_asked = _is_asked(draft)
+    is_requested = _is_requested(draft)
     counted = (*PIECES, "token", "written", "sample")
     amounts = [unit for unit in counted if f"amount.{unit}" in draft.facts]
-    is_batch = bool(amounts) or said == "batch" or (said != "online" and _is_stream(draft))
-    if is_batch and not is_asked:
+    is_batch = (
+        bool(amounts) or given_text == "batch" or (given_text != "online" and _is_stream(draft))
+    )
+    if is_batch and not is_requested:
         return "batch_inference"
     is_load = any(field.startswith(("rate.", "demand.", "slo.")) for field in draft.facts)
     if not models and "use" not in draft.facts and "owned" in draft.facts and not is_load:
@@ -349,7 +351,7 @@ def _has_documents(draft: Draft, uses: Sequence[str]) -> bool:
     """Whether a service with users has documents to process beside them."""
     amounts = [unit for unit in PIECES if f"amount.{unit}" in draft.facts]
     is_searched = "rag" in uses or "reranking" in uses or "searched" in draft.facts
-    return _is_asked(draft) and not is_searched and bool(amounts or _is_stream(draft))
+    return _is_requested(draft) and not is_searched and bool(amounts or _is_stream(draft))
 
 
 def _documents_beside(draft: Draft, uses: Sequence[str], beside: Documents) -> None:

@@ -141,8 +141,8 @@ def _models(found: Scan, given: Mapping[str, Any], lexicon: Lexicon) -> tuple[Na
 def _with_family(text: str, found: Scan, lexicon: Lexicon) -> Scan:
     """A family without a number, where a model is named and none was found: host codestral."""
     for words, start in () if found.models else found.rest:
-        said = lexicon.nearest_models(words) if _BEFORE_NAME.search(text[:start]) else ""
-        model = lexicon.model(said.removeprefix(_IT_IS)) if said.startswith(_IT_IS) else None
+        stated = lexicon.nearest_models(words) if _BEFORE_NAME.search(text[:start]) else ""
+        model = lexicon.model(stated.removeprefix(_IT_IS)) if stated.startswith(_IT_IS) else None
         if model is not None:
             rest = tuple(each for each in found.rest if each != (words, start))
             return found._replace(models=(Named(model, words, start),), rest=rest)
@@ -171,14 +171,14 @@ def _faults(
 
 def _with_largest(facts: dict[str, Fact]) -> Fact | None:
     """What hardware carries, where no load is named: the search begins with one of it."""
-    asked = facts.pop("largest", None) or _price_of_tokens(facts)
-    if asked is not None and "streams" in facts:
+    requested = facts.pop("largest", None) or _price_of_tokens(facts)
+    if requested is not None and "streams" in facts:
         _of_streams(facts)
-    if asked is None or any(name.startswith(("demand.", "rate.", "amount.")) for name in facts):
+    if requested is None or any(name.startswith(("demand.", "rate.", "amount.")) for name in facts):
         return None
-    facts[asked.value] = asked._replace(field=asked.value, value=1)
+    facts[requested.value] = requested._replace(field=requested.value, value=1)
     _with_owned_alone(facts)
-    return asked
+    return requested
 
 
 def _of_streams(facts: dict[str, Fact]) -> None:
@@ -191,8 +191,8 @@ def _of_streams(facts: dict[str, Fact]) -> None:
 
 def _price_of_tokens(facts: dict[str, Fact]) -> Fact | None:
     """A price per token of hardware is that of hardware in full use."""
-    asked = facts.pop("price_of_tokens", None)
-    return asked if asked is not None and LIMITS & set(facts) else None
+    requested = facts.pop("price_of_tokens", None)
+    return requested if requested is not None and LIMITS & set(facts) else None
 
 
 def _with_owned_alone(facts: dict[str, Fact]) -> None:
@@ -203,12 +203,12 @@ def _with_owned_alone(facts: dict[str, Fact]) -> None:
         facts["existing_only"] = owned._replace(field="existing_only", value=True)
 
 
-def _unbounded(asked: Fact | None, facts: dict[str, Fact]) -> list[Problem]:
+def _unbounded(requested: Fact | None, facts: dict[str, Fact]) -> list[Problem]:
     """Without hardware, money or power that there is, any load is carried."""
-    if asked is None or LIMITS & set(facts):
+    if requested is None or LIMITS & set(facts):
         return []
     fix = 'name what there is, e.g. "on 8 H100", "we own 16 L40S" or "$20k/month"'
-    where = place_of(shorten(printable(asked.words), 60), asked.start)
+    where = place_of(shorten(printable(requested.words), 60), requested.start)
     return [Problem(where, "asks for the largest load, and nothing limits it", fix)]
 
 
@@ -224,9 +224,9 @@ def _either(text: str, models: tuple[Named, ...]) -> list[Problem]:
 
 def _engines(found: Scan) -> list[Problem]:
     """Engines of which one is to be chosen: a flag plans for each."""
-    said = [fact for fact in found.facts if fact.field == "engines"]
+    stated = [fact for fact in found.facts if fact.field == "engines"]
     fix = "name one, or leave them out and add e.g. --engines vllm,sglang"
-    return [Problem(repr(fact.words), "is a choice between engines", fix) for fact in said]
+    return [Problem(repr(fact.words), "is a choice between engines", fix) for fact in stated]
 
 
 _STRANGE_HARDWARE = re.compile(

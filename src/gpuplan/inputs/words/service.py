@@ -141,17 +141,17 @@ def _shared_prefix(draft: Draft, shape: KeyPath) -> None:
 
 def _prompt(draft: Draft, at: KeyPath, use: str, why: str) -> tuple[int, str]:
     """The usual prompt, or that of an image of this size; adapters have a rank."""
-    seen = draft.tree["workloads"][at[1]].get("request", {})
+    observed = draft.tree["workloads"][at[1]].get("request", {})
     read = draft.take("in_out_ratio")
     if read is not None:
         n_input = max(1, round(read.value * USES[use].output_tokens))
         draft.put((*at, "request", "input_tokens"), n_input, read.words)
-    if "lora_adapters" in seen:
+    if "lora_adapters" in observed:
         rank_why = "usual of adapters that are served; memory and reads grow with it"
         draft.assume((*at, "request", "lora_rank"), 16, "LoRA rank", rank_why)
-    if use not in ("captioning", "ocr") or "image_width_px" not in seen:
+    if use not in ("captioning", "ocr") or "image_width_px" not in observed:
         return USES[use].input_tokens, why
-    across, down = (ceil(seen[f"image_{side}_px"] / TOKEN_PX) for side in ("width", "height"))
+    across, down = (ceil(observed[f"image_{side}_px"] / TOKEN_PX) for side in ("width", "height"))
     why = f"an image is a token for every {TOKEN_PX} x {TOKEN_PX} px, and 100 of text"
     return across * down + 100, why
 

@@ -79,9 +79,9 @@ def _limit_first(metric: str) -> Rule:
 
 
 def _target(metric: str, phrase: Phrase) -> Facts:
-    said = phrase.get("before") or phrase.get("after") or phrase.get("last")
-    said = f"p{said[:2]}" if said[:1].isdigit() else said
-    statistic = STATISTICS[metric].get(said, "p95")
+    stated = phrase.get("before") or phrase.get("after") or phrase.get("last")
+    stated = f"p{stated[:2]}" if stated[:1].isdigit() else stated
+    statistic = STATISTICS[metric].get(stated, "p95")
     unit, factor = ("s", 1.0) if metric == "e2e" else ("ms", 1 / MS)
     return {f"slo.{metric}_{statistic}_{unit}": round(phrase.seconds() * factor, 9)}
 
@@ -124,8 +124,8 @@ def _money(phrase: Phrase) -> Facts:
 
 def _currency(phrase: Phrase) -> str:
     """The currency that a phrase names, by its code; empty: US dollars."""
-    said = phrase.get("sign") or phrase.get("code")
-    return SIGNS.get(said, SPELLED.get(said[:3], said[:3]))
+    stated = phrase.get("sign") or phrase.get("code")
+    return SIGNS.get(stated, SPELLED.get(stated[:3], stated[:3]))
 
 
 def _in_usd(phrase: Phrase) -> float:

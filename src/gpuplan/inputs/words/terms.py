@@ -79,9 +79,9 @@ def _rank(phrase: Phrase) -> Facts:
 
 
 def _formats(phrase: Phrase) -> Facts:
-    said = phrase.get("format")
-    bits = re.fullmatch(r"q?([48])(?:[\s-]?bit|_\w+)?", said)
-    return {"precision": f"int{bits[1]}" if bits else said}
+    stated = phrase.get("format")
+    bits = re.fullmatch(r"q?([48])(?:[\s-]?bit|_\w+)?", stated)
+    return {"precision": f"int{bits[1]}" if bits else stated}
 
 
 def _term(phrase: Phrase) -> Facts:
@@ -91,9 +91,9 @@ def _term(phrase: Phrase) -> Facts:
 
 def _options(phrase: Phrase) -> Facts:
     """Purchase options of which the cheapest is to be found."""
-    said = phrase.get("options")
+    stated = phrase.get("options")
     words = {"on_demand": "demand", "reserved": "reserved|commit", "spot": "spot|preempt"}
-    found = [name for name, pattern in words.items() if re.search(pattern, said)]
+    found = [name for name, pattern in words.items() if re.search(pattern, stated)]
     spot = {"policy.spot_allowed": True} if "spot" in found else {}
     return {"policy.purchases": found, **spot}
 

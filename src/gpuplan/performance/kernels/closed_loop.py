@@ -91,7 +91,7 @@ def _reading_s(n_prompts: float, prompt: PromptTimes) -> float:
 class LoopRoom(NamedTuple):
     """What a run writes to: per request when it asked and how long it waited, per slot the rest."""
 
-    asked_at: Floats
+    requested_at: Floats
     waits_s: Floats
     left_tokens: Floats
     decode_s: Floats  # an iteration with 0, 1 … decoding
@@ -112,12 +112,17 @@ def users_room(n_sequences: float) -> LoopRoom:
 def _fill_waits(
     room: LoopRoom, prompt: PromptTimes, n_users: int, n_slots: int, load: LoopLoad
 ) -> None:
-    asked_at, waits, left, decode_s = room.asked_at, room.waits_s, room.left_tokens, room.decode_s
+    requested_at, waits, left, decode_s = (
+        room.requested_at,
+        room.waits_s,
+        room.left_tokens,
+        room.decode_s,
+    )
     n_total = len(waits)
     now, read_tokens = 0.0, 0.0
-    n_running, n_asked, n_started = 0, min(n_users, n_total), 0
+    n_running, n_requested, n_started = 0, min(n_users, n_total), 0
     while n_started < n_total:
-        n_ready = min(n_asked - n_started, n_slots - n_running)
+        n_ready = min(n_requested - n_started, n_slots - n_running)
         n_read = 0
         if n_ready > 0:
             piece = min(load.budget_tokens, n_ready * load.prompt_tokens - read_tokens)
@@ -129,12 +134,12 @@ def _fill_waits(
             jump = _least(left, n_running)
             now += jump * decode_s[n_running]
             n_kept = _advance(left, n_running, jump)
-        n_again = min(n_running - n_kept, n_total - n_asked)
-        for i in range(n_asked, n_asked + n_again):
-            asked_at[i] = now
-        n_asked += n_again
+        n_again = min(n_running - n_kept, n_total - n_requested)
+        for i in range(n_requested, n_requested + n_again):
+            requested_at[i] = now
+        n_requested += n_again
         for i in range(n_started, n_started + n_read):
-            waits[i] = now - asked_at[i]
+            waits[i] = now - requested_at[i]
         _start(left, n_kept, (n_started, n_started + n_read), load)
         n_running, n_started = n_kept + n_read, n_started + n_read
 

@@ -50,8 +50,8 @@ class Served(NamedTuple):
 def sequence_bytes(work: StepWork, n_tokens: Number) -> Number:
     """Cache and state of one sequence on one accelerator of a stage group."""
     mixing = work.mixing
-    held = lesser(n_tokens, mixing.limit_tokens)
-    whole = mixing.cache_bytes * n_tokens + mixing.limited_cache_bytes * held
+    resident = lesser(n_tokens, mixing.limit_tokens)
+    whole = mixing.cache_bytes * n_tokens + mixing.limited_cache_bytes * resident
     return whole + 0.5 * mixing.state_bytes
 
 
@@ -118,8 +118,8 @@ def static_batch(work: StepWork, k: StepConstants, r: RegimeConstants, case: Ser
 
 def max_load(work: StepWork, k: StepConstants, r: RegimeConstants, case: ServingCase) -> Served:
     """All requests wait; as many run as there is room for, the last wave with what is left."""
-    held = n_held(work, r, case)
-    running = lesser((held**-8.0 + r.batch_limit**-8.0) ** -0.125, case.n_sequences)
+    resident = n_held(work, r, case)
+    running = lesser((resident**-8.0 + r.batch_limit**-8.0) ** -0.125, case.n_sequences)
     tpot_s = steady_token_s(work, k, case, running)
     n_full = (case.n_sequences / running + 1e-9) // 1.0
     rest = greater(case.n_sequences - n_full * running, 0.0)

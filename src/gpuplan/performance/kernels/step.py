@@ -250,10 +250,10 @@ def _experts(work: StepWork, k: StepConstants, n_tokens: Number) -> Number:
 
 def attention_flop(mixing: Mixing, load: StepLoad, n_sharing: Number = 1.0) -> Number:
     """Scores, values and recurrence of all tokens of one rank's iteration."""
-    seen = lesser(load.prefill_context_tokens, mixing.limit_tokens)
+    observed = lesser(load.prefill_context_tokens, mixing.limit_tokens)
     per_token = (
         mixing.prefill_flop * load.prefill_context_tokens
-        + mixing.limited_prefill_flop * seen
+        + mixing.limited_prefill_flop * observed
         + mixing.scan_flop
     )
     return load.prefill_tokens / n_sharing * per_token + decode_flop(mixing, load, n_sharing)
@@ -261,10 +261,10 @@ def attention_flop(mixing: Mixing, load: StepLoad, n_sharing: Number = 1.0) -> N
 
 def decode_flop(mixing: Mixing, load: StepLoad, n_sharing: Number = 1.0) -> Number:
     """Scores, values and recurrence of the decoding sequences."""
-    held = lesser(load.context_tokens, mixing.limit_tokens)
+    resident = lesser(load.context_tokens, mixing.limit_tokens)
     per_sequence = (
         mixing.decode_flop * load.context_tokens
-        + mixing.limited_decode_flop * held
+        + mixing.limited_decode_flop * resident
         + mixing.scan_flop
     )
     return load.n_decodes * load.tokens_per_decode / n_sharing * per_sequence
@@ -272,8 +272,8 @@ def decode_flop(mixing: Mixing, load: StepLoad, n_sharing: Number = 1.0) -> Numb
 
 def cache_read_bytes(mixing: Mixing, load: StepLoad, n_context: Number = 1.0) -> Number:
     """Cache and state that the decoding sequences read; context ranks share the cache alone."""
-    held = lesser(load.context_tokens, mixing.limit_tokens)
-    cached = mixing.cache_bytes * load.context_tokens + mixing.limited_cache_bytes * held
+    resident = lesser(load.context_tokens, mixing.limit_tokens)
+    cached = mixing.cache_bytes * load.context_tokens + mixing.limited_cache_bytes * resident
     return load.n_decodes * (cached / n_context + mixing.state_bytes)
 
 

@@ -17,7 +17,7 @@ def sequence_bytes(deployment: Deployment) -> float:
     model, layout, engine = deployment.model, deployment.layout, deployment.engine
     caches = sum(
         n_layers
-        * held_entries(cache, deployment.load.context_tokens, engine)
+        * resident_entries(cache, deployment.load.context_tokens, engine)
         * entry_bytes(cache, deployment.storage.cache, layout)
         for n_layers, cache in model.caches()
     )
@@ -53,7 +53,7 @@ def n_cache_blocks(
     return max(0, min(NO_CACHE_BLOCKS, math.floor(cache_bytes / each)) - N_NULL_BLOCKS)
 
 
-def held_entries(cache: Cache, context_tokens: int, engine: EngineSettings) -> int:
+def resident_entries(cache: Cache, context_tokens: int, engine: EngineSettings) -> int:
     """Entries that a sequence of this length holds, in whole blocks."""
     if cache.role == "cross":
         return cache.window_tokens or context_tokens

@@ -80,10 +80,10 @@ def _headroom_bytes(deployment: Deployment) -> float | None:
 
 def _context_cautions(deployment: Deployment) -> list[str]:
     limit = deployment.model.max_context_tokens
-    asked = deployment.load.context_tokens
-    if limit is None or asked <= limit:
+    requested = deployment.load.context_tokens
+    if limit is None or requested <= limit:
         return []
-    return [f"the model was made for {limit} tokens of context; {asked} were asked"]
+    return [f"the model was made for {limit} tokens of context; {requested} were asked"]
 
 
 def _longest_context(deployment: Deployment) -> int:

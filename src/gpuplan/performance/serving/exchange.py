@@ -49,12 +49,12 @@ def exchange_work(model: Model, layout: ServingLayout, link: LinkModel) -> Excha
     n_dense = sum(n for n, feed in feeds if isinstance(feed, FeedForward))
     routed = [(n, feed) for n, feed in feeds if isinstance(feed, Experts)]
     n_routed = sum(n for n, _ in routed)
-    is_dealt = layout.dp > 1 and layout.ep > 1
+    is_expert_parallel = layout.dp > 1 and layout.ep > 1
     n_active = max((feed.n_active for _, feed in routed), default=0)
     return Exchange(
         n_reduces=0.0
         if layout.tp == 1
-        else float(n_mixers + n_dense + (0 if is_dealt else n_routed)),
+        else float(n_mixers + n_dense + (0 if is_expert_parallel else n_routed)),
         n_norm_reduces=0.0
         if layout.tp == 1
         else float(
@@ -65,10 +65,10 @@ def exchange_work(model: Model, layout: ServingLayout, link: LinkModel) -> Excha
             )
         ),
         reduce=all_reduce_terms(layout.tp, link),
-        n_dispatches=2.0 * n_routed if is_dealt else 0.0,
-        dispatch=all_to_all_curve(layout.ep if is_dealt else 1, link),
+        n_dispatches=2.0 * n_routed if is_expert_parallel else 0.0,
+        dispatch=all_to_all_curve(layout.ep if is_expert_parallel else 1, link),
         # A token goes once to every rank that holds one of its experts, and comes back.
-        n_dispatch_copies=float(min(n_active, layout.ep)) if is_dealt else 0.0,
+        n_dispatch_copies=float(min(n_active, layout.ep)) if is_expert_parallel else 0.0,
         n_stage_hops=float(layout.pp - 1),
         stage=point_to_point_curve(link),
         vector_bytes=HALF_BYTES * stack.hidden_size,

@@ -163,19 +163,19 @@ def _attention(mixer: Attention | LatentAttention, split: Split) -> dict[str, fl
     else:
         qk, n_kv = mixer.qk_head_dim, mixer.n_kv_heads
     width = qk + mixer.v_head_dim
-    seen = mean_seen_tokens(mixer, split.sequence_tokens)
+    observed = mean_attended_tokens(mixer, split.sequence_tokens)
     # Narrow heads feed the matrix units worse: 64 costs 4/3 of 128 per flop [Dao2023].
     narrow = (1.0 + 64.0 / (width / 2)) / 1.5
     square = split.n_tokens * split.sequence_tokens * heads
     return {
-        "flash_flop": 2.0 * width * split.n_tokens * seen * heads * narrow,
+        "flash_flop": 2.0 * width * split.n_tokens * observed * heads * narrow,
         "score_flop": 2.0 * width * square * (MISALIGNED_RATIO if qk % ALIGNED_ELEMENTS else 1),
         "score_elements": square,
         "kv_bytes": BYTES_16 * split.n_tokens * n_kv / split.tp * width,
     }
 
 
-def mean_seen_tokens(mixer: Attention | LatentAttention, sequence_tokens: float) -> float:
+def mean_attended_tokens(mixer: Attention | LatentAttention, sequence_tokens: float) -> float:
     """Tokens that a query sees on average: half of the square when causal, less in a window."""
     is_causal = not isinstance(mixer, Attention) or mixer.is_causal
     limits = [n for n in (mixer.window_tokens, mixer.selected_tokens) if n is not None]

@@ -36,7 +36,7 @@ class Spread(NamedTuple):
 
 def spread(n_ranks: int, stride: int, fabric: Fabric) -> Spread:
     """How many ranks of a group share a scale-up domain when neighbours stand `stride` apart."""
-    n_inside = min(n_ranks, max(1, fabric.n_island // max(1, stride)))
+    n_inside = min(n_ranks, max(1, fabric.n_domain // max(1, stride)))
     while n_ranks % n_inside:
         n_inside -= 1
     return Spread(n_ranks // n_inside, n_inside)
@@ -106,7 +106,7 @@ def p2p_s(message_bytes: float, layout: ParallelLayout, fabric: Fabric) -> float
     if layout.pp == 1:
         return 0.0
     n_apart = layout.n_accelerators // layout.pp
-    outside_frac = min(1.0, n_apart / fabric.n_island)
+    outside_frac = min(1.0, n_apart / fabric.n_domain)
     inside_s = point_to_point_time_s(message_bytes, fabric.inside)
     outside_s = point_to_point_time_s(message_bytes, fabric.outside)
     one_s = outside_frac * outside_s + (1.0 - outside_frac) * inside_s

@@ -18,7 +18,7 @@ from gpuplan.performance.training.basis import (
     recomputed_fracs,
     step_basis,
 )
-from gpuplan.performance.training.layers import mean_seen_tokens
+from gpuplan.performance.training.layers import mean_attended_tokens
 
 CAUSES: tuple[Cause, ...] = (
     "matrix products",
@@ -108,7 +108,7 @@ def network_bytes_per_step(
         fabric.outside.ring, launch_s=0.0, alpha_s=0.0, rate_frac=1.0, copy_frac=0.0, ramp_s=0.0
     )
     outside = replace(
-        fabric.outside, bytes_per_s=1.0, crowd_frac=1.0, ring=free, pairwise=free, switch=None
+        fabric.outside, bytes_per_s=1.0, contended_frac=1.0, ring=free, pairwise=free, switch=None
     )
     slow = replace(fabric, outside=outside)
     basis = step_basis(model, accelerator, setup, layout=layout, fabric=slow)
@@ -152,8 +152,8 @@ def mixing_flop(model: Model, sequence_tokens: float) -> float:
             qk = mixer.qk_nope_dim + mixer.qk_rope_dim
         else:
             qk = mixer.qk_head_dim
-        seen = mean_seen_tokens(mixer, sequence_tokens)
-        total += group.n_layers * 2.0 * mixer.n_heads * (qk + mixer.v_head_dim) * seen
+        observed = mean_attended_tokens(mixer, sequence_tokens)
+        total += group.n_layers * 2.0 * mixer.n_heads * (qk + mixer.v_head_dim) * observed
     return total
 
 

@@ -62,11 +62,11 @@ def link_basis(case: Case, layers: LayerWork, rank: RankParams) -> LinkBasis:
     ring = links.gather_s(
         layers.kv_bytes * layout.cp, links.process_group("cp", layout, fabric), fabric
     )
-    dealt = links.process_group("ep", layout, fabric)
-    sent_s = links.all_to_all_s(layers.all_to_all_bytes, layers.far_bytes, dealt, fabric)
-    dealt_s = 2.0 / layout.pp * sent_s
+    expert_group = links.process_group("ep", layout, fabric)
+    sent_s = links.all_to_all_s(layers.all_to_all_bytes, layers.far_bytes, expert_group, fabric)
+    expert_s = 2.0 / layout.pp * sent_s
     reduced_s = n_reductions * links.tp_s(hidden_bytes, layout, fabric)
-    scatters = layout.has_sequence_parallel or case.setup.execution.scatters_handover
+    scatters = layout.has_sequence_parallel or case.setup.execution.scatters_stage_output
     n_pieces = layout.tp if scatters else 1
     is_far = links.process_group("tp", layout, fabric).n_islands > 1
     return LinkBasis(
@@ -74,8 +74,8 @@ def link_basis(case: Case, layers: LayerWork, rank: RankParams) -> LinkBasis:
         tp_far_s=reduced_s if is_far else 0.0,
         n_tp_calls=n_reductions,
         cp_s=ring / layout.pp if layout.cp > 1 else 0.0,
-        ep_s=dealt_s if dealt.n_islands == 1 else 0.0,
-        ep_far_s=dealt_s if dealt.n_islands > 1 else 0.0,
+        ep_s=expert_s if expert_group.n_islands == 1 else 0.0,
+        ep_far_s=expert_s if expert_group.n_islands > 1 else 0.0,
         p2p_s=links.p2p_s(hidden_bytes / n_pieces, layout, fabric),
         fsdp_s=_fsdp_s(case, rank) if layout.sharding == "zero3" else 0.0,
         dp_s=_dp_s(case, rank),

@@ -49,8 +49,8 @@ def n_slices(one: DeployedPool) -> int:
     if not is_mig(one):
         return int(share.partition("/")[2] or 1)
     slices, _, size = share.partition("g.")
-    held = one.card.memory.marketed_bytes // (float(size.removesuffix("gb")) * GB)
-    return max(1, min(MIG_SLICES // int(slices), int(held)))
+    resident = one.card.memory.marketed_bytes // (float(size.removesuffix("gb")) * GB)
+    return max(1, min(MIG_SLICES // int(slices), int(resident)))
 
 
 def share_notes(one: DeployedPool) -> Iterator[str]:

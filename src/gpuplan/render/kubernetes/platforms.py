@@ -117,11 +117,11 @@ def _flags(one: DeployedPool, served: ServedModel, without: tuple[str, ...]) -> 
     """The engine's flags after its model, without those that the platform sets."""
     words = command_of(one.shape, served)
     flags = words[next(i for i, word in enumerate(words) if word == one.model) + 1 :]
-    kept, is_left_out = [], False
+    retained, is_left_out = [], False
     for word in flags:
         is_left_out = word in without if word.startswith("--") else is_left_out
-        kept += [] if is_left_out else [word]
-    return kept
+        retained += [] if is_left_out else [word]
+    return retained
 
 
 def dynamo_files(deployed: Deployed) -> Iterator[RenderedFile]:

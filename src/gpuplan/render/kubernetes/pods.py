@@ -100,11 +100,11 @@ def _resources(one: DeployedPool, *, dra: bool) -> dict[str, Any]:
     found = resources_of(one)
     if not dra:
         return found
-    kept = {
+    retained = {
         kind: {name: value for name, value in amounts.items() if name != resource_of(one)}
         for kind, amounts in found.items()
     }
-    return {**kept, "claims": [{"name": "accelerators"}]}
+    return {**retained, "claims": [{"name": "accelerators"}]}
 
 
 def _startup_failures(served: ServedModel) -> int:

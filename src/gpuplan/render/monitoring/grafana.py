@@ -40,12 +40,12 @@ def _place(i: int) -> dict[str, int]:
 def _panels(one: DeployedPool) -> Iterator[dict[str, Any]]:
     metric = one.name.replace("-", "_")
     if one.served is not None:
-        for promise in one.promises:
-            found = quantile_of(promise)
+        for target in one.promises:
+            found = quantile_of(target)
             if found is not None:
                 series = f"gpuplan:{metric}:{found[0]}_seconds:p{round(found[1] * 100)}"
-                title = f"{one.pool.workload}: {promise.what}"
-                yield _panel(title, "s", {"measured": series, "SLO": f"{promise.limit_s:g}"})
+                title = f"{one.pool.workload}: {target.what}"
+                yield _panel(title, "s", {"measured": series, "SLO": f"{target.limit_s:g}"})
         peak = one.load.peak_requests_per_s if one.load else None
         lines = {"measured": f"gpuplan:{metric}:requests_per_s"}
         planned = {"planned peak": f"{peak:.6g}"} if peak else {}

@@ -52,17 +52,17 @@ def _metric(one: DeployedPool) -> str:
     return one.name.replace("-", "_")
 
 
-def quantile_of(promise: SloResult) -> tuple[str, float] | None:
+def quantile_of(target: SloResult) -> tuple[str, float] | None:
     """Which latency a promise is about, and its quantile; None: no histogram tells."""
-    what, _, quantile = promise.what.partition(" p")
+    what, _, quantile = target.what.partition(" p")
     name = HISTOGRAMS.get(what.lower())
     return None if name is None or not quantile.isdigit() else (name, int(quantile) / 100)
 
 
 def _latency_rules(one: DeployedPool, served: ServedModel) -> Iterator[dict[str, Any]]:
     kind = kind_of(served)
-    for promise in one.promises:
-        found = quantile_of(promise)
+    for target in one.promises:
+        found = quantile_of(target)
         if found is None:
             continue
         name, quantile = found
@@ -70,12 +70,12 @@ def _latency_rules(one: DeployedPool, served: ServedModel) -> Iterator[dict[str,
         yield {"record": record, "expr": _quantile(one, _histogram(kind, name), quantile)}
         yield {
             "alert": f"{one.name}-{name}-slo",
-            "expr": f"{record} > {promise.limit_s:g}",
+            "expr": f"{record} > {target.limit_s:g}",
             "for": "10m",
             "labels": {"severity": "page", "pool": one.name},
             "annotations": {
-                "summary": f"{one.pool.workload}: {promise.what} is above its SLO of "
-                f"{promise.limit_s * 1e3:g} ms; the plan predicted {_predicted(promise)} ms"
+                "summary": f"{one.pool.workload}: {target.what} is above its SLO of "
+                f"{target.limit_s * 1e3:g} ms; the plan predicted {_predicted(target)} ms"
             },
         }
 
@@ -84,8 +84,8 @@ def _histogram(kind: EngineKind, name: str) -> str:
     return kind.ttft if name == "ttft" else kind.tpot
 
 
-def _predicted(promise: SloResult) -> str:
-    return "no" if promise.reached_s is None else f"{promise.reached_s.value * 1e3:.0f}"
+def _predicted(target: SloResult) -> str:
+    return "no" if target.reached_s is None else f"{target.reached_s.value * 1e3:.0f}"
 
 
 def _quantile(one: DeployedPool, histogram: str, quantile: float) -> str:

@@ -25,8 +25,8 @@ def slurm_files(deployed: Deployed) -> Iterator[RenderedFile]:
 
 
 def _script(options: list[tuple[str, object]], notes: list[str], body: str) -> str:
-    asked = "".join(f"#SBATCH --{name}={value}\n" for name, value in options)
-    return f"#!/usr/bin/env bash\n{asked}{commented(notes)}set -eu\n{body}\n"
+    requested = "".join(f"#SBATCH --{name}={value}\n" for name, value in options)
+    return f"#!/usr/bin/env bash\n{requested}{commented(notes)}set -eu\n{body}\n"
 
 
 def _run(one: DeployedPool, notes: list[str]) -> str:

@@ -101,9 +101,11 @@ def _plot(chart: Chart, width: int) -> list[str]:
     lines = [chart.y.title]
     for row in range(N_ROWS):
         from_bottom = N_ROWS - 1 - row
-        is_told = from_bottom % 3 == 0
-        tick = ticks[from_bottom] if is_told else ""
-        lines.append(f"{tick:>{n_left}} {'┤' if is_told else '│'}{''.join(cells[row])}".rstrip())
+        is_reported = from_bottom % 3 == 0
+        tick = ticks[from_bottom] if is_reported else ""
+        lines.append(
+            f"{tick:>{n_left}} {'┤' if is_reported else '│'}{''.join(cells[row])}".rstrip()
+        )
     lines.append(" " * (n_left + 1) + "└" + "─" * n_columns)
     low, high = number(low_x), number(high_x)
     gap = n_columns - len(low) - len(high) - len(chart.x.title)

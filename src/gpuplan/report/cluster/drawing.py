@@ -168,12 +168,12 @@ def _room(found: ClusterSimulation) -> Floats:
 def _bars(found: ClusterSimulation, n_nodes: int) -> Iterator[tuple[int, float, float]]:
     """A run and the GPUs of its node, from low to high, that no other run holds meanwhile."""
     runs, room = found.found.runs, _room(found)
-    held: list[list[tuple[float, float, float]]] = [[] for _ in range(n_nodes)]
+    allocated: list[list[tuple[float, float, float]]] = [[] for _ in range(n_nodes)]
     for i in np.argsort(runs.start_s, kind="stable"):
         node, start, end = int(runs.node[i]), float(runs.start_s[i]), float(runs.end_s[i])
         if not 0 <= node < n_nodes:
             continue
-        others = sorted(one for one in held[node] if one[2] > start)
+        others = sorted(one for one in allocated[node] if one[2] > start)
         left, low, own = min(float(runs.n_accelerators[i]), float(room[node])), 0.0, []
         for begin, over, _ in [*others, (inf, inf, inf)]:
             size = min(left, begin - low)
@@ -181,7 +181,7 @@ def _bars(found: ClusterSimulation, n_nodes: int) -> Iterator[tuple[int, float, 
                 own.append((low, low + size, end))
                 left -= size
             low = max(low, over)
-        held[node] = others + own
+        allocated[node] = others + own
         yield from ((int(i), low, high) for low, high, _ in own)
 
 

@@ -35,8 +35,8 @@ def cluster_text(cluster: Cluster) -> str:
         ),
         **_disturbances(cluster),
     }
-    kept = {key: value for key, value in tree.items() if value or key in ("version", "name")}
-    return HEAD + yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, width=120)
+    retained = {key: value for key, value in tree.items() if value or key in ("version", "name")}
+    return HEAD + yaml.safe_dump(retained, sort_keys=False, allow_unicode=True, width=120)
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -283,16 +283,17 @@ def _last_lines(found: ClusterSimulation) -> tuple[str, ...]:
 
 def eta_sheet(found: StartEstimate) -> Sheet:
     """When the job would start."""
-    asked = found.request
+    requested = found.request
     low, high = span(found.wait_low_s), span(found.wait_high_s)
     when = f"in about {span(found.wait_p50_s)} (80 %: {low} to {high})"
     if found.wait_high_s < MINUTE:
         when = "at once: the GPUs are free"
-    head = f"{plural(asked.n_accelerators, 'GPU')} for {span(asked.duration_s)} would start {when}."
+    gpus = plural(requested.n_accelerators, "GPU")
+    head = f"{gpus} for {span(requested.duration_s)} would start {when}."
     body = {
         **pick(found, "wait_p50_s", "wait_low_s", "wait_high_s", "n_running", "n_queued"),
         **pick(found, "queued_accelerators", "n_record"),
-        **pick(asked, "n_accelerators", "duration_s", "team", "accelerator", "at_s"),
+        **pick(requested, "n_accelerators", "duration_s", "team", "accelerator", "at_s"),
     }
     rows = [
         ("jobs running", count(found.n_running)),

@@ -38,7 +38,7 @@ def svg_style() -> str:
     css = render("style.css")
     colours = dict(re.findall(r"--(\w+):(#\w+)", css.splitlines()[0]))
     rules = [line for line in css.splitlines() if line.startswith(("svg ", ".c"))]
-    kept = [
+    retained = [
         re.sub(r"^svg ", "", rule) for rule in rules if not rule.startswith((".ca", ".ch", ".co"))
     ]
-    return re.sub(r"var\(--(\w+)\)", lambda found: colours[found[1]], "".join(kept))
+    return re.sub(r"var\(--(\w+)\)", lambda found: colours[found[1]], "".join(retained))

@@ -227,8 +227,8 @@ def _remark(other: Alternative, loads: Iterable[PlannedLoad], *, is_short: bool)
 
 def _slo_table(plan: ChosenPlan, n_most: int | None) -> Table:
     """SLOs, violated ones first, then the user's own limits."""
-    ordered = sorted(plan.slo.promises, key=lambda promise: promise.is_kept)
-    rows = [_slo_row(promise) for promise in ordered]
+    ordered = sorted(plan.slo.promises, key=lambda target: target.is_kept)
+    rows = [_slo_row(target) for target in ordered]
     rows += [
         ("", limit.name, limit.limit, _used_text(plan, limit), "", _met(limit.is_kept))
         for limit in sorted(plan.limits, key=lambda limit: limit.is_kept)
@@ -247,15 +247,15 @@ def _used_text(plan: ChosenPlan, limit: LimitUse) -> str:
     return f"{used} ({percent(limit.used_frac)})"
 
 
-def _slo_row(promise: SloResult) -> tuple[str, ...]:
-    reached = promise.reached_s
+def _slo_row(target: SloResult) -> tuple[str, ...]:
+    reached = target.reached_s
     return (
-        promise.workload,
-        slo_name(promise.what),
-        span(promise.limit_s),
+        target.workload,
+        slo_name(target.what),
+        span(target.limit_s),
         "by given capacity" if reached is None else span(reached.value),
         "" if reached is None else f"{span(reached.low)} … {span(reached.high)}",
-        _met(promise.is_kept),
+        _met(target.is_kept),
     )
 
 

@@ -53,8 +53,8 @@ def _rows_table(rows: Sequence[ComparisonRow], *, is_short: bool) -> Table:
     rest = f"; {len(shown)} of {len(rows)}" if len(shown) < len(rows) else ""
     columns = _columns(rows, is_short=is_short)
     # Images have no price of a token, batches no MFU: no column stands empty.
-    told = {name: show for name, show in columns.items() if any(map(show, shown))}
-    return table(f"Comparison, the plan first{rest}", shown, told)
+    remarks = {name: show for name, show in columns.items() if any(map(show, shown))}
+    return table(f"Comparison, the plan first{rest}", shown, remarks)
 
 
 def _columns(

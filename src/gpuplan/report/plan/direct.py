@@ -12,16 +12,16 @@ USUAL_ODDS_FRAC = 0.8  # of a plan that is called enough
 
 def lead(answer: Answer, plan: ChosenPlan, cost: str) -> str:
     """The answer to the question that words asked, as a sentence; empty where they asked none."""
-    asked = answer.explanation.question
-    if asked == "enough":
+    requested = answer.explanation.question
+    if requested == "enough":
         return _enough(answer, plan)
-    if asked == "duration" and any(row.evidence.run for row in answer.decision.comparison):
+    if requested == "duration" and any(row.evidence.run for row in answer.decision.comparison):
         return f"It takes {span(plan.span_s)}. "
-    if asked == "speed":
+    if requested == "speed":
         return _speed(plan)
-    if asked == "cost":
+    if requested == "cost":
         return f"It costs {cost}. "
-    return _choice(answer.decision.comparison) if asked == "choice" else ""
+    return _choice(answer.decision.comparison) if requested == "choice" else ""
 
 
 def _enough(answer: Answer, plan: ChosenPlan) -> str:

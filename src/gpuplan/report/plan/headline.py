@@ -97,9 +97,9 @@ def _demand(answer: Answer, load: PlannedLoad) -> str:
     for key, words in CLIENTS.items():
         if isinstance(demand.get(key), int | float):
             return f" for {count(demand[key])} {words}"
-    asked = map((mine.get("request") or {}).get, ("audio_s", "image_width_px", "frames"))
+    requested = map((mine.get("request") or {}).get, ("audio_s", "image_width_px", "frames"))
     item = MediaShape(
-        **dict(zip(("audio_s", "image_width_px", "n_frames"), asked, strict=True))
+        **dict(zip(("audio_s", "image_width_px", "n_frames"), requested, strict=True))
     ).item
     for key, words in AMOUNTS.items():
         n = (mine.get("batch") or mine.get("work") or {}).get(key)
@@ -364,7 +364,7 @@ def _odds(answer: Answer) -> float | None:
 
 def goals_of(plan: ChosenPlan) -> str:
     """What the plan has to meet: SLOs, a deadline alone, or nothing."""
-    goals = {promise.what for promise in plan.slo.promises}
+    goals = {target.what for target in plan.slo.promises}
     return "deadline" if goals == {"deadline"} else "SLOs" if goals else ""
 
 

@@ -109,16 +109,18 @@ def verdict(answer: Fit) -> str:
     """One line: fits or not, by how much, and how many sequences at once."""
     where = f"{answer.deployment.layout.n_accelerators} × {answer.deployment.accelerator.name}"
     load = answer.deployment.load
-    asked = f"{count(load.n_sequences)} × {count(load.context_tokens)} tokens"
+    requested = f"{count(load.n_sequences)} × {count(load.context_tokens)} tokens"
     if answer.fits:
         return (
-            f"FITS on {where}: {asked} leave {gib(answer.headroom_bytes)} per accelerator; "
+            f"FITS on {where}: {requested} leave {gib(answer.headroom_bytes)} per accelerator; "
             f"up to {count(answer.max_concurrency)} such sequences at once"
         )
     if answer.headroom_bytes >= 0:
         limit = answer.deployment.model.max_context_tokens or 0
-        return f"DOES NOT FIT: the context is {count(limit)} tokens, {asked} were asked for"
-    return f"DOES NOT FIT on {where}: {asked} lack {gib(-answer.headroom_bytes)} per accelerator"
+        return f"DOES NOT FIT: the context is {count(limit)} tokens, {requested} were asked for"
+    return (
+        f"DOES NOT FIT on {where}: {requested} lack {gib(-answer.headroom_bytes)} per accelerator"
+    )
 
 
 def _model_table(answer: Fit) -> Table:

@@ -86,11 +86,11 @@ def _overload(found: Prediction) -> tuple[str, ...]:
     """A rate that cannot be held, first: its latencies are those of a queue that grows."""
     if not found.is_overloaded:
         return ()
-    asked, n = found.setup.load.requests_per_s or 0.0, round(found.setup.n_replicas)
-    least = ceil(n * OVERLOAD_FRAC * asked / found.served_per_s)
+    requested, n = found.setup.load.requests_per_s or 0.0, round(found.setup.n_replicas)
+    least = ceil(n * OVERLOAD_FRAC * requested / found.served_per_s)
     return (
-        f"overloaded: {asked:.3g} requests/s come, {found.served_per_s:.3g} are served; waits grow "
-        f"for as long as the rate lasts. At least {count(least)} replicas would keep up",
+        f"overloaded: {requested:.3g} requests/s come, {found.served_per_s:.3g} are served; waits "
+        f"grow for as long as the rate lasts. At least {count(least)} replicas would keep up",
     )
 
 

@@ -53,11 +53,11 @@ LEAST_SHARE = 0.0005  # of a step, to be shown
 
 def run_sheet(found: RunForecast) -> Sheet:
     """The run, ready to show."""
-    asked, forecast = dict(found.columns), found.forecast
+    requested, forecast = dict(found.columns), found.forecast
     head = "" if found.fit.fits else "DOES NOT FIT in memory; if it did: "
     head += (
         f"{found.model.name} ({params(found.model.n_params)}) on "
-        f"{asked.get('n_accelerators', '1')} × {asked.get('accelerator', '')}: "
+        f"{requested.get('n_accelerators', '1')} × {requested.get('accelerator', '')}: "
         f"{forecast.step_s.value:.3g} s per step, "
         f"{count(forecast.tokens_per_s_per_accelerator.value)} tokens/s per accelerator"
     )
@@ -279,7 +279,7 @@ def _verdict(answer: TrainingFit) -> str:
     job = answer.job
     where = f"{job.layout.n_accelerators} × {job.accelerator.name}"
     what = f"{job.setup.task} of {params(job.model.n_params)} parameters"
-    asked = (
+    requested = (
         f"micro-batch {count(job.setup.micro_batch)} × {count(job.setup.sequence_tokens)} tokens"
     )
     peak = f"peak {gib(answer.peak.value)} ({gib(answer.peak.low)} to {gib(answer.peak.high)})"
@@ -287,9 +287,9 @@ def _verdict(answer: TrainingFit) -> str:
         most = f"micro-batches up to {count(answer.max_micro_batch)}"
         fits = "FITS, barely," if answer.is_tight else "FITS"
         odds = f"probability of fitting {chance(answer.fit_probability_frac)}"
-        return f"{fits} on {where}: {what}, {asked}, {peak}; {odds}; {most}"
+        return f"{fits} on {where}: {what}, {requested}, {peak}; {odds}; {most}"
     lack = gib(-answer.headroom_bytes)
-    return f"DOES NOT FIT on {where}: {what}, {asked}, {peak}; lacks {lack} per accelerator"
+    return f"DOES NOT FIT on {where}: {what}, {requested}, {peak}; lacks {lack} per accelerator"
 
 
 def _memory_table(answer: TrainingFit) -> Table:

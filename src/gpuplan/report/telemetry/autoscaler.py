@@ -95,7 +95,7 @@ def reclaim_patches(found: Diagnosis) -> str:
     pods: dict[tuple[str, str], list[Reclaim]] = {}
     for each in found.reclaims:
         pods.setdefault((each.team, each.job), []).append(each)
-    documents = [_patch(held) for (_, job), held in pods.items() if job]
+    documents = [_patch(retained) for (_, job), retained in pods.items() if job]
     rest = [one.subject for one in found.reclaims if not one.job]
     text = HEAD + yaml.safe_dump_all(documents, sort_keys=False) if documents else HEAD
     if rest:
@@ -103,18 +103,18 @@ def reclaim_patches(found: Diagnosis) -> str:
     return text
 
 
-def _patch(held: list[Reclaim]) -> dict[str, Any]:
+def _patch(retained: list[Reclaim]) -> dict[str, Any]:
     """The marks of one pod: every accelerator that it holds and does nothing with."""
-    seen = [f"{one.subject} for {(one.end_s - one.begin_s) / HOUR:.1f} h" for one in held]
+    observed = [f"{one.subject} for {(one.end_s - one.begin_s) / HOUR:.1f} h" for one in retained]
     marks = {
         "gpuplan.io/reclaim": "proposed",
-        "gpuplan.io/evidence": f"no kernel on {', '.join(seen)}",
-        "gpuplan.io/memory-held-gb": f"{sum(one.memory_held_bytes for one in held) / GB:.1f}",
+        "gpuplan.io/evidence": f"no kernel on {', '.join(observed)}",
+        "gpuplan.io/memory-held-gb": f"{sum(one.memory_held_bytes for one in retained) / GB:.1f}",
     }
-    prices = [one.usd_per_month for one in held if one.usd_per_month is not None]
+    prices = [one.usd_per_month for one in retained if one.usd_per_month is not None]
     if prices:
         marks["gpuplan.io/usd-per-month"] = f"{sum(prices):.0f}"
-    name, space = held[0].job, held[0].team or "default"
+    name, space = retained[0].job, retained[0].team or "default"
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -60,7 +60,7 @@ def branched(dive: Dive, gap_frac: float, *, costs: Costs | None) -> tuple[float
         leaves.remove(leaf)
         parts, best = _explored(dive, leaf, w, best=best, gap_frac=gap_frac, costs=costs)
         leaves += parts
-    return min(leaf.found.bound for leaf in leaves), _held(dive, best)
+    return min(leaf.found.bound for leaf in leaves), _provisioned(dive, best)
 
 
 def _enough(best: Incumbent, gap_frac: float) -> float:
@@ -156,7 +156,7 @@ def _parts(dive: Dive, branch: Branch, w: int) -> list[Ints]:
     return parts
 
 
-def _held(dive: Dive, best: Incumbent) -> Relaxed:
+def _provisioned(dive: Dive, best: Incumbent) -> Relaxed:
     """The dive at its best choice."""
     if dive.fixed != best.fixed:
         dive.master.is_allowed = np.ones(len(dive.master.group), dtype=bool)

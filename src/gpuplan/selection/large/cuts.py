@@ -61,15 +61,15 @@ def _pool_rows(full: Tables, point: RelaxedPoint, *, pool: int) -> tuple[Ints, F
     share = point.choose[options]
     need = _with_reserve(full, options, share=share) / full.n_per_node[pool]
     coefficient, right = need.copy(), np.zeros(need.shape[1:])
-    asked = np.tensordot(share, need, axes=(0, 0))
+    requested = np.tensordot(share, need, axes=(0, 0))
     for part in PARTS:
         mains = _mains(full.workload[options], share, part=part)
         if len(mains):
             rounded, bound = _rounded(need, mains)
             now = bound + np.tensordot(share, rounded, axes=(0, 0))
-            more = now > asked + 1e-9
+            more = now > requested + 1e-9
             coefficient[:, more], right[more] = rounded[:, more], bound[more]
-            asked = np.maximum(asked, now)
+            requested = np.maximum(requested, now)
     return options, coefficient, right
 
 
@@ -81,8 +81,8 @@ def _with_reserve(full: Tables, options: Ints, *, share: Floats) -> Floats:
     need = full.need[options].copy()
     reserve = np.array([full.problem.options[i].n_reserve for i in options], dtype=float)
     if reserve.any():
-        asked = np.bincount(full.workload[options], share * reserve)
-        mine = full.workload[options] == int(asked.argmax())
+        requested = np.bincount(full.workload[options], share * reserve)
+        mine = full.workload[options] == int(requested.argmax())
         need[mine] += reserve[mine][:, None, None, None]
     return need
 
@@ -107,14 +107,14 @@ def _at_peak(
     """
     options, share = rows[0], point.choose[rows[0]]
     found = _beyond_quota(full, share, pool=pool, rows=rows)
-    asked = np.stack([base + np.tensordot(share, rate, axes=(0, 0)) for rate, base in found])
-    worst = asked.max(axis=0)
+    requested = np.stack([base + np.tensordot(share, rate, axes=(0, 0)) for rate, base in found])
+    worst = requested.max(axis=0)
     short = worst.max(axis=2) - point.committed[pool]
     s, q = np.nonzero(short > VIOLATED * (1.0 + point.committed[pool]))
     if not len(s):
         return None
     h = worst.argmax(axis=2)[s, q]
-    kind = asked.argmax(axis=0)[s, q, h]
+    kind = requested.argmax(axis=0)[s, q, h]
     rates, bases = (np.stack(column) for column in zip(*found, strict=True))
     return Cut(
         pool=pool,
@@ -200,14 +200,14 @@ def _summed(
     share = full.hour_h / np.bincount(cluster, full.hour_h)[cluster]
     mean = np.zeros((len(cluster), n_clusters))
     mean[np.arange(len(cluster)), cluster] = share
-    asked = right + np.tensordot(point.choose[options], coefficient, axes=(0, 0))
-    held = point.committed[pool][..., None]
-    is_asked = asked > held
-    short = np.maximum(0.0, asked - held) @ mean - point.burst[pool]
-    s, q, k = np.nonzero(short > VIOLATED * (1.0 + held))
+    requested = right + np.tensordot(point.choose[options], coefficient, axes=(0, 0))
+    provisioned = point.committed[pool][..., None]
+    is_requested = requested > provisioned
+    short = np.maximum(0.0, requested - provisioned) @ mean - point.burst[pool]
+    s, q, k = np.nonzero(short > VIOLATED * (1.0 + provisioned))
     if not len(s):
         return None
-    taken = is_asked[s, q] * mean[:, k].T  # [row, hour]
+    taken = is_requested[s, q] * mean[:, k].T  # [row, hour]
     return Cut(
         pool=pool,
         scenario=s,

@@ -16,7 +16,7 @@ from gpuplan.selection.large.cuts import RelaxedPoint, rounding_cuts
 from gpuplan.selection.large.limits import priced, room_for
 from gpuplan.selection.large.master import Master, Relaxed
 from gpuplan.selection.large.moves import PoolCostCache, improved
-from gpuplan.selection.large.nodes import held_nodes, pool_need, rent_rest, whole_nodes
+from gpuplan.selection.large.nodes import pool_need, provisioned_nodes, rent_rest, whole_nodes
 from gpuplan.selection.large.pools import Batch, Costs, PoolPlan, plan_pool
 from gpuplan.selection.program.solver import Effort, run
 from gpuplan.selection.program.tables import Tables
@@ -63,7 +63,7 @@ class Dive:
         tab, lay = self.master.built.tab, self.master.built.lay
         existing = np.zeros((len(tab.problem.pools), *tab.shape[:2]))
         existing[lay.existing_pool] = values[lay.existing]
-        return held_nodes(tab, values[lay.order], existing)
+        return provisioned_nodes(tab, values[lay.order], existing)
 
     def rented(self, values: Floats) -> Floats:
         """[pool, scenario, period, cluster] nodes rented in a relaxed solution."""
@@ -213,8 +213,8 @@ def plan_fleet(dive: Dive, costs: Costs, found: Relaxed) -> Fleet | None:
             _with_pool(dive, pool, best[1], nodes=nodes[pool], now=now)
         now = best[0]
         orders[full.orders.pool == pool], existing[pool] = best[1].orders, best[1].existing
-    held = held_nodes(full, orders, existing)
-    burst = rent_rest(full, np.maximum(0.0, nodes - held[..., None]))
+    provisioned = provisioned_nodes(full, orders, existing)
+    burst = rent_rest(full, np.maximum(0.0, nodes - provisioned[..., None]))
     return None if burst is None else Fleet(orders, existing, burst)
 
 
@@ -253,8 +253,8 @@ def _with_pool(
     )
     orders[full.orders.pool == pool], existing[pool] = plan.orders, plan.existing
     rest = np.zeros((len(full.problem.pools), *full.shape))
-    held = held_nodes(full, orders, existing)[pool]
-    rest[pool] = np.maximum(0.0, nodes - held[..., None])
+    provisioned = provisioned_nodes(full, orders, existing)[pool]
+    rest[pool] = np.maximum(0.0, nodes - provisioned[..., None])
     burst = rent_rest(full, rest)
     if burst is None:
         return None

@@ -23,12 +23,12 @@ def whole_nodes(full: Tables, need: Floats) -> Floats:
     return np.ceil(need / size - 1e-9)
 
 
-def held_nodes(full: Tables, orders: Floats, existing: Floats) -> Floats:
+def provisioned_nodes(full: Tables, orders: Floats, existing: Floats) -> Floats:
     """[pool, scenario, period] nodes from orders [order] and switched on [pool, s, q]."""
-    held = existing.copy()
+    provisioned = existing.copy()
     for i in np.flatnonzero(orders):
-        held[full.orders.pool[i]][full.orders.served(i)] += orders[i]
-    return held
+        provisioned[full.orders.pool[i]][full.orders.served(i)] += orders[i]
+    return provisioned
 
 
 def rent_rest(full: Tables, rest: Floats) -> Floats | None:

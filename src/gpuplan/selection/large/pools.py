@@ -74,16 +74,18 @@ def plan_pool(
     if found is None:
         return None
     counts, objective = found
-    held = _held(full, orders, counts)
-    return PoolPlan(counts, _switched_on(alone, costs.existing[pool], held, n_existing), objective)
+    provisioned = _provisioned(full, orders, counts)
+    return PoolPlan(
+        counts, _switched_on(alone, costs.existing[pool], provisioned, n_existing), objective
+    )
 
 
-def _held(full: Tables, orders: Ints, counts: Floats) -> Floats:
+def _provisioned(full: Tables, orders: Ints, counts: Floats) -> Floats:
     """[s, q] nodes in service from so many of each order."""
-    held = np.zeros(full.shape[:2])
+    provisioned = np.zeros(full.shape[:2])
     for i, count in zip(orders, counts, strict=True):
-        held[full.orders.served(i)] += count
-    return held
+        provisioned[full.orders.served(i)] += count
+    return provisioned
 
 
 def _period_usd(full: Tables, costs: Costs, pool: int, *, need: Floats, batch: Batch) -> Floats:
@@ -93,10 +95,10 @@ def _period_usd(full: Tables, costs: Costs, pool: int, *, need: Floats, batch: B
     need_h = need @ hour_h
     most_h = np.where(batch.usd_per_h > 0, batch.most_h, 0.0)
     n_batch = np.ceil((most_h + need_h) / (size * hour_h.sum()))
-    held = np.arange(int(max(nodes.max(initial=0.0), n_batch.max(initial=0.0))) + 1)
-    missing = np.maximum(0.0, nodes[..., None] - held)
+    provisioned = np.arange(int(max(nodes.max(initial=0.0), n_batch.max(initial=0.0))) + 1)
+    missing = np.maximum(0.0, nodes[..., None] - provisioned)
     usd, cheapest = _rent(full, costs, pool, missing=missing)
-    room_h = size * (np.einsum("h,sqhn->sqn", hour_h, missing) + hour_h.sum() * held)
+    room_h = size * (np.einsum("h,sqhn->sqn", hour_h, missing) + hour_h.sum() * provisioned)
     # Batch that paid more than rent would be given rented nodes: no more than rent is counted.
     paid = np.minimum(batch.usd_per_h, cheapest / size)[..., None]
     found: Floats = usd - paid * np.minimum(most_h[..., None], room_h - need_h[..., None])
@@ -128,10 +130,10 @@ def _with_existing(alone: Floats, unit_usd: Floats, n_existing: int) -> Floats:
     return usd
 
 
-def _switched_on(alone: Floats, unit_usd: Floats, held: Floats, n_existing: int) -> Floats:
+def _switched_on(alone: Floats, unit_usd: Floats, provisioned: Floats, n_existing: int) -> Floats:
     """[s, q] existing nodes that pay beside those held."""
     counts = np.arange(n_existing + 1)
-    at = np.minimum(alone.shape[2] - 1, held[..., None].astype(int) + counts)
+    at = np.minimum(alone.shape[2] - 1, provisioned[..., None].astype(int) + counts)
     usd = np.take_along_axis(alone, at, axis=2) + counts * unit_usd[..., None]
     on: Floats = usd.argmin(axis=2).astype(float)
     return on

@@ -19,7 +19,7 @@ from gpuplan.selection.large.branch import branched
 from gpuplan.selection.large.dive import Dive, Fleet, plan_fleet
 from gpuplan.selection.large.fill import DeferrablePlacement, fill
 from gpuplan.selection.large.master import N_KNOWN, Master, Relaxed, open_master
-from gpuplan.selection.large.nodes import held_nodes, pool_need
+from gpuplan.selection.large.nodes import pool_need, provisioned_nodes
 from gpuplan.selection.large.pools import Costs
 from gpuplan.selection.large.prices import mean_prices, opening_prices
 from gpuplan.selection.program.builder import Builder
@@ -134,8 +134,8 @@ def _by_pools(
 
 def _filled(full: Tables, costs: Costs, fleet: Fleet, options: Ints) -> DeferrablePlacement | None:
     need = pool_need(full, options)
-    held = held_nodes(full, fleet.orders, fleet.existing)
-    firm: Floats = np.repeat(held[..., None], full.shape[2], axis=3)
+    provisioned = provisioned_nodes(full, fleet.orders, fleet.existing)
+    firm: Floats = np.repeat(provisioned[..., None], full.shape[2], axis=3)
     np.add.at(firm, full.burst.pool, fleet.burst)
     spare = firm * full.n_per_node[:, None, None, None] - need
     return fill(full, costs, free_h=(spare * full.hour_h).sum(axis=3), burst=fleet.burst)
@@ -210,8 +210,8 @@ def undominated(tab: Tables) -> Ints:
     _, group = np.unique(groups, axis=0, return_inverse=True)
     order = np.argsort(group.ravel(), kind="stable")
     edges = np.flatnonzero(np.diff(group.ravel()[order])) + 1
-    kept = [i for members in np.split(order, edges) for i in _best_of(tab, members)]
-    return np.array(sorted(kept), dtype=np.int64)
+    retained = [i for members in np.split(order, edges) for i in _best_of(tab, members)]
+    return np.array(sorted(retained), dtype=np.int64)
 
 
 def _best_of(tab: Tables, members: Ints) -> list[int]:

@@ -97,6 +97,6 @@ def counted(tab: Tables, lay: Layout, limit: NamedLimit) -> Floats:
 
 def _is_counted_terms(tab: Tables, limit: NamedLimit, terms: int) -> float:
     given = tab.problem.terms[terms]
-    is_asked = not limit.purchases or given.purchase in limit.purchases
+    is_requested = not limit.purchases or given.purchase in limit.purchases
     is_here = given.is_on_site or limit.kind not in ("power", "racks")
-    return float(is_asked and is_here)
+    return float(is_requested and is_here)

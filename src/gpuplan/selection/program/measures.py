@@ -107,7 +107,7 @@ def residual_usd(tab: Tables) -> Floats:
     """What a node of each order is still worth at the end."""
     rows = zip(tab.orders.terms, tab.orders.last - tab.orders.first, strict=True)
     values = [(tab.problem.terms[m].residual_usd, age) for m, age in rows]
-    return np.array([0.0 if kept is None else kept[age] for kept, age in values])
+    return np.array([0.0 if retained is None else retained[age] for retained, age in values])
 
 
 def _add_flexible(

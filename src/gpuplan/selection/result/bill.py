@@ -9,9 +9,9 @@ from gpuplan.domain.plan.selection import (
     BillKind,
     BillLine,
     FleetOption,
-    NodesHeld,
     NodeTerms,
     Order,
+    ProvisionedNodes,
     SelectionProblem,
 )
 from gpuplan.units import HOUR
@@ -35,10 +35,10 @@ def bill(
     *,
     chosen: Sequence[FleetOption],
     orders: Sequence[Order],
-    held: Sequence[NodesHeld],
+    provisioned: Sequence[ProvisionedNodes],
 ) -> tuple[BillLine, ...]:
     """Every line in cents; the lines add up to the rounded total, not to the total of roundings."""
-    sums = list(_sums(problem, chosen=chosen, orders=orders, held=held))
+    sums = list(_sums(problem, chosen=chosen, orders=orders, provisioned=provisioned))
     sums = [line for line in sums if line.nominal_usd]
     nominal = running_cents([line.nominal_usd for line in sums])
     worth = running_cents([line.worth_usd for line in sums])
@@ -67,7 +67,7 @@ def _sums(
     *,
     chosen: Sequence[FleetOption],
     orders: Sequence[Order],
-    held: Sequence[NodesHeld],
+    provisioned: Sequence[ProvisionedNodes],
 ) -> Iterable[Sum]:
     terms = {given.name: given for given in problem.terms}
     for option in chosen:
@@ -75,7 +75,7 @@ def _sums(
         yield Sum("once", option.pool, option.name, 0, None, option.once_usd, worth)
     for order in orders:
         yield from _order_sums(problem, order, terms=terms[order.terms])
-    for nodes in held:
+    for nodes in provisioned:
         if nodes.terms == "existing" or not terms[nodes.terms].is_committed:
             yield from _hourly_sums(problem, nodes, terms=terms.get(nodes.terms))
 
@@ -127,7 +127,7 @@ def _price_cases(
 
 
 def _hourly_sums(
-    problem: SelectionProblem, nodes: NodesHeld, *, terms: NodeTerms | None
+    problem: SelectionProblem, nodes: ProvisionedNodes, *, terms: NodeTerms | None
 ) -> Iterable[Sum]:
     horizon = problem.horizon
     n_scenarios, n_periods, _ = horizon.shape

@@ -8,10 +8,10 @@ import numpy as np
 from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.plan.selection import (
     FleetOption,
-    NodesHeld,
     NodeTerms,
     Order,
     Proof,
+    ProvisionedNodes,
     Selection,
     SelectionProblem,
     Share,
@@ -34,14 +34,14 @@ def draft(tab: Tables, lay: Layout, values: Floats, *, proof: Proof) -> Selectio
     """The choice that the values stand for, not yet held against the rules."""
     chosen = chosen_options(tab, values[lay.choose])
     orders = _orders(tab, np.rint(values[lay.order]))
-    held = (*_committed(tab, orders), *_flexible(tab, lay, values))
+    provisioned = (*_committed(tab, orders), *_flexible(tab, lay, values))
     return Selection(
         chosen=chosen,
         orders=orders,
-        held=held,
+        provisioned=provisioned,
         shares=(*_batch_shares(tab, lay, values), *_replicas(tab, lay, values)),
         sliced=_sliced(tab, lay, values),
-        bill=bill(tab.problem, chosen=chosen, orders=orders, held=held),
+        bill=bill(tab.problem, chosen=chosen, orders=orders, provisioned=provisioned),
         proof=proof,
     )
 
@@ -75,9 +75,9 @@ def _orders(tab: Tables, n_nodes: Floats) -> tuple[Order, ...]:
     )
 
 
-def _committed(tab: Tables, orders: Sequence[Order]) -> list[NodesHeld]:
+def _committed(tab: Tables, orders: Sequence[Order]) -> list[ProvisionedNodes]:
     shape = tab.problem.horizon.shape
-    held = []
+    provisioned = []
     for terms in tab.problem.terms:
         mine = [order for order in orders if order.terms == terms.name]
         nodes = np.zeros(shape, dtype=np.int64)
@@ -87,32 +87,34 @@ def _committed(tab: Tables, orders: Sequence[Order]) -> list[NodesHeld]:
             where = slice(None) if order.scenario is None else order.scenario
             nodes[where, first:last] += order.n_nodes
         if mine:
-            held.append(_held(terms, nodes))
-    return held
+            provisioned.append(_provisioned(terms, nodes))
+    return provisioned
 
 
-def _held(terms: NodeTerms, nodes: Any) -> NodesHeld:
-    return NodesHeld(
+def _provisioned(terms: NodeTerms, nodes: Any) -> ProvisionedNodes:
+    return ProvisionedNodes(
         terms=terms.name, pool=terms.pool, purchase=terms.purchase, n_nodes=ints(nodes)
     )
 
 
-def _flexible(tab: Tables, lay: Layout, values: Floats) -> list[NodesHeld]:
-    problem, held = tab.problem, []
+def _flexible(tab: Tables, lay: Layout, values: Floats) -> list[ProvisionedNodes]:
+    problem, provisioned = tab.problem, []
     for columns, terms in ((lay.burst, tab.burst), (lay.spot, tab.spot)):
         for row, m in enumerate(terms.index):
             nodes = np.rint(values[columns[row]])
             if nodes.any():
-                held.append(_held(problem.terms[m], nodes))
+                provisioned.append(_provisioned(problem.terms[m], nodes))
     for row, a in enumerate(lay.existing_pool):
         nodes = np.rint(values[lay.existing[row]])
         if nodes.any():
             stretched = np.broadcast_to(nodes[..., None], problem.horizon.shape)
             name = problem.pools[a].name
-            held.append(
-                NodesHeld(terms="existing", pool=name, purchase="owned", n_nodes=ints(stretched))
+            provisioned.append(
+                ProvisionedNodes(
+                    terms="existing", pool=name, purchase="owned", n_nodes=ints(stretched)
+                )
             )
-    return held
+    return provisioned
 
 
 def _batch_shares(tab: Tables, lay: Layout, values: Floats) -> list[Share]:

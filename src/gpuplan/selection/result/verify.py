@@ -47,9 +47,9 @@ def _choices(problem: SelectionProblem, selection: Selection) -> Iterable[str]:
 
 def _nodes(selection: Selection, pool: str, *, firm: bool, shape: tuple[int, ...]) -> Floats:
     nodes = np.zeros(shape)
-    for held in selection.held:
-        if held.pool == pool and (held.purchase == "spot") != firm:
-            nodes = nodes + held.n_nodes
+    for provisioned in selection.provisioned:
+        if provisioned.pool == pool and (provisioned.purchase == "spot") != firm:
+            nodes = nodes + provisioned.n_nodes
     return nodes
 
 
@@ -94,19 +94,19 @@ def _batch(
     firm_h = (free * hours).sum(axis=2)
     spot_h = np.zeros_like(firm_h)
     useful = {terms.name: terms.useful_frac for terms in problem.terms}
-    for held in selection.held:
-        if held.pool == pool.name and held.purchase == "spot":
-            size = pool.n_accelerators_per_node * useful[held.terms]
-            spot_h += size * (held.n_nodes * hours).sum(axis=2)
-    asked = {True: np.zeros_like(firm_h), False: np.zeros_like(firm_h)}
+    for provisioned in selection.provisioned:
+        if provisioned.pool == pool.name and provisioned.purchase == "spot":
+            size = pool.n_accelerators_per_node * useful[provisioned.terms]
+            spot_h += size * (provisioned.n_nodes * hours).sum(axis=2)
+    requested = {True: np.zeros_like(firm_h), False: np.zeros_like(firm_h)}
     for work in problem.deferrable:
         for share in _shares(selection, work.workload):
             if share.pool == pool.name:
-                asked[work.may_use_spot] += share.n_amount
+                requested[work.may_use_spot] += share.n_amount
     slack = SLACK * (1.0 + firm_h + spot_h)
-    if np.any(asked[False] > firm_h + slack):
+    if np.any(requested[False] > firm_h + slack):
         yield f"{pool.name}: batch work that may not use spot has too little room"
-    if np.any(asked[False] + asked[True] > firm_h + spot_h + slack):
+    if np.any(requested[False] + requested[True] > firm_h + spot_h + slack):
         yield f"{pool.name}: batch work has too little room"
 
 
@@ -114,12 +114,12 @@ def _slices(problem: SelectionProblem, selection: Selection, pool: NodePool) -> 
     counts = {(g.pool, g.name): dict(g.counts) for g in problem.geometries}
     here = [o for o in selection.chosen if o.pool == pool.name and o.slice_kind]
     for kind in {option.slice_kind for option in here}:
-        asked = sum(option.need for option in here if option.slice_kind == kind)
+        requested = sum(option.need for option in here if option.slice_kind == kind)
         given = np.zeros(problem.horizon.shape[:2])
         for name, geometry, n_cut in selection.sliced:
             if name == pool.name:
                 given = given + counts[name, geometry].get(kind, 0) * n_cut
-        if np.any(asked > given[:, :, None] + SLACK):
+        if np.any(requested > given[:, :, None] + SLACK):
             yield f"{pool.name}: short of slices {kind}"
 
 
@@ -146,12 +146,16 @@ def _mixed(selection: Selection, fleet: MixedFleet) -> Iterable[str]:
 def _quotas(problem: SelectionProblem, selection: Selection) -> Iterable[str]:
     quotas = {terms.name: terms.n_nodes_max for terms in problem.terms}
     existing = {pool.name: pool.n_nodes_existing for pool in problem.pools}
-    for held in selection.held:
-        most = existing[held.pool] if held.terms == "existing" else quotas[held.terms]
-        if most is not None and np.any(held.n_nodes > most):
-            yield f"{held.terms}: more nodes than the quota"
-        if np.any(held.n_nodes < 0):
-            yield f"{held.terms}: fewer nodes than none"
+    for provisioned in selection.provisioned:
+        most = (
+            existing[provisioned.pool]
+            if provisioned.terms == "existing"
+            else quotas[provisioned.terms]
+        )
+        if most is not None and np.any(provisioned.n_nodes > most):
+            yield f"{provisioned.terms}: more nodes than the quota"
+        if np.any(provisioned.n_nodes < 0):
+            yield f"{provisioned.terms}: fewer nodes than none"
 
 
 def _limit(problem: SelectionProblem, selection: Selection, limit: NamedLimit) -> Iterable[str]:
@@ -175,12 +179,12 @@ def limit_used(problem: SelectionProblem, selection: Selection, limit: NamedLimi
     periods = list(limit.periods or range(n_periods))
     used = np.zeros(problem.horizon.shape)
     on_site = {terms.name for terms in problem.terms if terms.is_on_site} | {"existing"}
-    for held in selection.held:
-        pool = problem.pool(held.pool)
-        is_here = limit.kind not in ("power", "racks") or held.terms in on_site
-        is_paid = not limit.purchases or held.purchase in limit.purchases
+    for provisioned in selection.provisioned:
+        pool = problem.pool(provisioned.pool)
+        is_here = limit.kind not in ("power", "racks") or provisioned.terms in on_site
+        is_paid = not limit.purchases or provisioned.purchase in limit.purchases
         if is_here and is_paid and (not limit.pools or pool.name in limit.pools):
-            used = used + held.n_nodes * _per_node(problem, pool, limit)
+            used = used + provisioned.n_nodes * _per_node(problem, pool, limit)
     used = used[:, periods]
     is_sum = limit.kind in ("energy", "carbon")
     return float(used.sum(axis=(1, 2)).max() if is_sum else used.max())
@@ -195,9 +199,9 @@ def expected_measure(problem: SelectionProblem, selection: Selection, measure: O
     kind: LimitKind = "carbon" if measure == "carbon" else "energy"
     limit = NamedLimit(name="", kind=kind, most=0.0)
     used = np.zeros(problem.horizon.shape)
-    for held in selection.held:
-        pool = problem.pool(held.pool)
-        used = used + held.n_nodes * _per_node(problem, pool, limit)
+    for provisioned in selection.provisioned:
+        pool = problem.pool(provisioned.pool)
+        used = used + provisioned.n_nodes * _per_node(problem, pool, limit)
     return float(used.sum(axis=(1, 2)) @ problem.horizon.probability_frac)
 
 

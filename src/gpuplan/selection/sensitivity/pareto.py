@@ -49,8 +49,8 @@ def _capped(tab: Tables, measure: Total, most: float, effort: Effort) -> Selecti
 
 
 def _undominated(points: Sequence[ParetoPoint]) -> list[ParetoPoint]:
-    kept: list[ParetoPoint] = []
+    retained: list[ParetoPoint] = []
     for point in sorted(points, key=lambda p: (p.other, p.cost_usd)):
-        if not kept or point.cost_usd < kept[-1].cost_usd - 0.005:
-            kept.append(point)
-    return kept
+        if not retained or point.cost_usd < retained[-1].cost_usd - 0.005:
+            retained.append(point)
+    return retained

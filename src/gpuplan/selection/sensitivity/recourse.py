@@ -7,7 +7,7 @@ import numpy as np
 from gpuplan.domain.columns import Floats, floats
 from gpuplan.domain.plan.selection import Selection, SelectionProblem
 from gpuplan.selection.choose import only
-from gpuplan.selection.large.nodes import held_nodes, pool_need, rent_rest, whole_nodes
+from gpuplan.selection.large.nodes import pool_need, provisioned_nodes, rent_rest, whole_nodes
 from gpuplan.selection.program.builder import Builder
 from gpuplan.selection.program.layout import layout
 from gpuplan.selection.program.measures import total
@@ -56,8 +56,8 @@ def _by_hand(tab: Tables, plan: Selection) -> float | None:
     cost = total(tab, lay, "worth", scenario=0)
     orders = _orders(tab, plan)
     nodes = whole_nodes(tab, pool_need(tab, np.arange(len(tab.pool))))
-    held = held_nodes(tab, orders, np.zeros((len(tab.problem.pools), *tab.shape[:2])))
-    burst = rent_rest(tab, np.maximum(0.0, nodes - held[..., None]))
+    provisioned = provisioned_nodes(tab, orders, np.zeros((len(tab.problem.pools), *tab.shape[:2])))
+    burst = rent_rest(tab, np.maximum(0.0, nodes - provisioned[..., None]))
     if burst is None:
         return float("inf")
     once = cost[lay.choose].sum()

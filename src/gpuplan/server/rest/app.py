@@ -76,7 +76,7 @@ def _add_paths(app: FastAPI, door: Door) -> None:
             responses={202: {"model": JobAnswer, "description": "Not answered yet."}},
             openapi_extra={"requestBody": shown},
             name=name,
-        )(door.asked(name, verb))
+        )(door.requested(name, verb))
     app.get("/v1/jobs", summary="Jobs, newest first.")(door.jobs)
     app.get("/v1/jobs/{job_id}", summary="One job.", response_model=JobAnswer)(door.job)
     app.delete("/v1/jobs/{job_id}", summary="Cancel a job.")(door.cancel)
@@ -101,29 +101,29 @@ def _unreadable(error: RequestValidationError) -> dict[str, Any]:
 def _handle_errors(app: FastAPI) -> None:
     """Every error in one shape; as a page where a browser asks for one."""
 
-    def told(request: Request, body: dict[str, Any], status: int, **headers: str) -> Response:
+    def remarks(request: Request, body: dict[str, Any], status: int, **headers: str) -> Response:
         if is_page(request):
             return error_page(body, status)
         return JSONResponse({"error": body}, status, headers=headers)
 
     @app.exception_handler(RefusalError)
     async def refused(request: Request, error: RefusalError) -> Response:
-        return told(request, error.body, error.status, **error.headers)
+        return remarks(request, error.body, error.status, **error.headers)
 
     @app.exception_handler(PlannerError)
     async def planner(request: Request, error: PlannerError) -> Response:
-        return told(request, error_body(error), 422)
+        return remarks(request, error_body(error), 422)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        return told(request, _unreadable(error), 422)
+        return remarks(request, _unreadable(error), 422)
 
     @app.exception_handler(RecursionError)
     async def deep(request: Request, __: RecursionError) -> Response:
         body = {"code": "input", "message": "the body is nested too deeply", "problems": []}
-        return told(request, body, 400)
+        return remarks(request, body, 400)
 
     @app.exception_handler(HTTPException)
     async def plain(request: Request, error: HTTPException) -> Response:
         body = {"code": "http", "message": str(error.detail), "problems": []}
-        return told(request, body, error.status_code, **(error.headers or {}))
+        return remarks(request, body, error.status_code, **(error.headers or {}))

@@ -105,7 +105,7 @@ class Door:
         if urlsplit(origin).netloc != request.headers.get("host"):
             raise RefusalError(403, "origin", "pages of other sites may not ask")
 
-    def asked(self, name: str, verb: Verb) -> Callable[..., Awaitable[Response]]:
+    def requested(self, name: str, verb: Verb) -> Callable[..., Awaitable[Response]]:
         """The path of a verb."""
 
         async def handler(

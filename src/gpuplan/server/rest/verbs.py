@@ -114,7 +114,7 @@ def _purchases(found: Result | Sheet, form: str) -> list[Document]:
 def _reading(found: Result | Sheet, body: Mapping[str, Any]) -> Document | None:
     """What the words of a plan were understood as, and what was assumed for the rest."""
     is_plan = isinstance(found, Answer) and "words" in body
-    described = is_plan and api.describe(_asked(PlanBody.model_validate(body)))
+    described = is_plan and api.describe(_requested(PlanBody.model_validate(body)))
     return api.description_sheet(described).document if described else None
 
 
@@ -134,7 +134,7 @@ def found_by(name: str, body: Mapping[str, Any]) -> Result | Sheet | Document:
     return verb.run(verb.body.model_validate(body))
 
 
-def _asked(body: PlanBody) -> PlanRequest:
+def _requested(body: PlanBody) -> PlanRequest:
     if (body.scenario is None) == (body.words is None):
         raise one(InputError, "request", "body", "needs one of scenario and words", "send either")
     tree = body.scenario
@@ -151,11 +151,11 @@ def _asked(body: PlanBody) -> PlanRequest:
 
 
 def _plan(body: PlanBody) -> Result:
-    return api.plan(_asked(body))
+    return api.plan(_requested(body))
 
 
 def _what_if(body: WhatIfBody) -> Sheet:
-    return api.diff_sheet(*api.what_if(_asked(body), tuple(body.what_if)))
+    return api.diff_sheet(*api.what_if(_requested(body), tuple(body.what_if)))
 
 
 def _explain(body: PlanFileBody) -> Sheet:

@@ -105,7 +105,7 @@ class Worker(threading.Thread):
         self._kill.clear()
         self.current = job.id
         try:
-            state, text = self._asked(job)
+            state, text = self._requested(job)
         finally:
             self.current = None
             self.store.stages.pop(job.id, None)
@@ -115,7 +115,7 @@ class Worker(threading.Thread):
         if self._is_large:
             self._restart()
 
-    def _asked(self, job: Job) -> tuple[str, str]:
+    def _requested(self, job: Job) -> tuple[str, str]:
         end_s = monotonic() + self.limit_s
         try:
             self._pipe.send((job.verb, json.loads(job.body)))
@@ -130,7 +130,7 @@ class Worker(threading.Thread):
                     return self._ended()
         except (EOFError, OSError):
             self._restart()
-            return "failed", _told("ended", "the process that answered ended: ask for less")
+            return "failed", _reported("ended", "the process that answered ended: ask for less")
 
     def _ended(self) -> tuple[str, str]:
         """A job that nobody waits for, or that took too long: its process goes with it."""
@@ -139,8 +139,8 @@ class Worker(threading.Thread):
         if self._halt.is_set():
             return "stopped", ""
         if is_cancelled:
-            return "cancelled", _told("cancelled", "cancelled on request")
-        return "failed", _told("time", f"took longer than {self.limit_s:g} s: ask for less")
+            return "cancelled", _reported("cancelled", "cancelled on request")
+        return "failed", _reported("time", f"took longer than {self.limit_s:g} s: ask for less")
 
     def _restart(self) -> None:
         self._end_process()
@@ -162,7 +162,7 @@ class Worker(threading.Thread):
         self._halt.set()
 
 
-def _told(code: str, message: str) -> str:
+def _reported(code: str, message: str) -> str:
     return json.dumps({"code": code, "message": message, "problems": []})
 
 
@@ -184,7 +184,7 @@ class Workers:
     def cancel(self, job: Job) -> None:
         """Cancel a job, waiting or running."""
         if job.state == "queued":
-            text = _told("cancelled", "cancelled on request")
+            text = _reported("cancelled", "cancelled on request")
             self.store.end(job.id, "cancelled", error=text)
         for each in self._all:
             each.cancel(job.id)

@@ -34,19 +34,19 @@ async def exported(door: Door, owner: str, plan: Mapping[str, Any], target: str)
         text = yaml.safe_dump(dict(plan), sort_keys=False, allow_unicode=True)
         return _download(target, text.encode())
     if target == "report":
-        found = await _asked(door, owner, "report", {"plan": plan})
+        found = await _requested(door, owner, "report", {"plan": plan})
         return _download("plan.html", found["html"].encode())
     verb, to = "render", target
     if target.startswith("report."):
         verb, to = "report", target.removeprefix("report.")
-    found = await _asked(door, owner, verb, {"plan": plan, "to": to})
+    found = await _requested(door, owner, verb, {"plan": plan, "to": to})
     made = [(each["path"], b64decode(each["base64"])) for each in found["files"]]
     if len(made) == 1:
         return _download(made[0][0].rpartition("/")[2], made[0][1])
     return _download(f"{target}.zip", _zipped(made))
 
 
-async def _asked(door: Door, owner: str, verb: str, body: Mapping[str, Any]) -> Any:
+async def _requested(door: Door, owner: str, verb: str, body: Mapping[str, Any]) -> Any:
     job = await door.ask(owner, verb, body, 4 * WAIT_S)
     if job.error:
         error = json.loads(job.error)

@@ -174,7 +174,7 @@ class _Pages:
         if len(chosen) < 2:
             return page("plans.html.j2", {"here": "plans", "saved": saved, "chosen": wanted})
         jobs = [self.door.store.get(each.job) for each in chosen]
-        plans = [_kept(job) for job in jobs if job is not None]
+        plans = [_retained(job) for job in jobs if job is not None]
         links = [each.address for each in chosen]
         return await self._beside(owner, [each.name for each in chosen], plans, links)
 
@@ -259,7 +259,7 @@ def _plan_values(state: PageState, found: Planned) -> dict[str, Any]:
     tree = (document.get("provenance") or {}).get("scenario") or {}
     kw = ((plan.get("power_w") or {}).get("value") or 0.0) / 1000
     usd = (plan.get("cost_usd_per_month") or {}).get("value") or _cheapest(found)
-    asked = (document.get("risk") or {}).get("level_frac")
+    requested = (document.get("risk") or {}).get("level_frac")
     return {
         "state": state,
         "found": found,
@@ -269,7 +269,7 @@ def _plan_values(state: PageState, found: Planned) -> dict[str, Any]:
         "sliders": sliders(state, tree, usd=usd, kw=kw),
         "figures": figures(document) if found.is_within else [],
         "targets": targets(document) if found.is_within else [],
-        "scatter": Markup(cost_against_odds(table.rows, asked)) if table else "",
+        "scatter": Markup(cost_against_odds(table.rows, requested)) if table else "",
         "curves": [(title, Markup(picture)) for title, picture in curves(document)],
         "rejected": rejections(document),
         "renders": TARGETS,
@@ -281,7 +281,7 @@ def _cheapest(found: Planned) -> float:
     return min((row.usd for row in rows if row.usd), default=0.0)
 
 
-def _kept(job: Job) -> Planned:
+def _retained(job: Job) -> Planned:
     """A saved plan as it was answered."""
     result = json.loads(job.result or "{}")
     sheet = result if "document" in result else {"document": result, "head": "", "remarks": []}
@@ -365,9 +365,9 @@ def _matching(table: dict[str, Any], q: str) -> dict[str, Any]:
 
 def _filled(table: dict[str, Any]) -> dict[str, Any]:
     """The table without columns in which nothing stands."""
-    kept = [i for i in range(len(table["columns"])) if any(row[i] for row in table["rows"])]
-    rows = [[row[i] for i in kept] for row in table["rows"]]
-    return {**table, "columns": [table["columns"][i] for i in kept], "rows": rows}
+    retained = [i for i in range(len(table["columns"])) if any(row[i] for row in table["rows"])]
+    rows = [[row[i] for i in retained] for row in table["rows"]]
+    return {**table, "columns": [table["columns"][i] for i in retained], "rows": rows}
 
 
 def _links(what: str, item: str) -> bool:

@@ -31,11 +31,11 @@ class PageState(NamedTuple):
         """The question to `plan`; pinned: to one accelerator and precision."""
         keys = {key: value for key, value in self.keys.items() if key not in without}
         keys |= _pinned(pinned or self.pin)
-        asked: dict[str, Any] = {"words": self.words}
+        requested: dict[str, Any] = {"words": self.words}
         if self.scenario:
-            asked = {"scenario": _tree(self.scenario)}
+            requested = {"scenario": _tree(self.scenario)}
         changes = [f"{key}={value}" for key, value in keys.items()]
-        return {**asked, "changes": changes, "samples": SAMPLES, "brief": bool(self.pin)}
+        return {**requested, "changes": changes, "samples": SAMPLES, "brief": bool(self.pin)}
 
     def address(self, path: str = "/", **more: str | Sequence[str]) -> str:
         """The address of this state, for links."""

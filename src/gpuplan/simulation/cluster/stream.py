@@ -135,23 +135,23 @@ def _never(jobs: Jobs, which: Ints) -> EndedJobs:
 
 def carried(old: Sim, cluster: Cluster, jobs: Jobs, extras: RunExtras) -> Sim:
     """The run with the rows of jobs that live, in their order, and those to come after them."""
-    kept = np.flatnonzero(np.isin(old.job[:, st.STATUS], LIVING))
+    retained = np.flatnonzero(np.isin(old.job[:, st.STATUS], LIVING))
     place = np.full(len(old.job) + 1, -1)
-    place[kept] = np.arange(len(kept))
+    place[retained] = np.arange(len(retained))
     job, work, _ = job_rows(cluster, jobs, extras)
-    job, work = np.concatenate([old.job[kept], job]), np.concatenate([old.work[kept], work])
+    job, work = np.concatenate([old.job[retained], job]), np.concatenate([old.work[retained], work])
     new = state_of(cluster, jobs, extras, job, work)
     for name in SAME:
         getattr(new, name)[...] = getattr(old, name)
     c = new.counter
-    c[st.NEXT_JOB], c[st.HAS_PROFILE] = len(kept), 0
+    c[st.NEXT_JOB], c[st.HAS_PROFILE] = len(retained), 0
     c[st.BLOCKED_HEAD] = place[c[st.BLOCKED_HEAD]]
     new.heap[: c[st.N_HEAP]] = place[old.heap[: c[st.N_HEAP]]]
     _carry_lists(old, new, place)
     n_slots = min(len(old.slot), len(new.slot))
     new.slot[:n_slots] = old.slot[:n_slots]  # without shares to come or running, all are closed
     c[st.N_SLOTS] = c[st.N_SLOTS] if len(new.slot) > 1 else 0
-    _carry_entries(old, new, len(kept))
+    _carry_entries(old, new, len(retained))
     return new
 
 

@@ -46,8 +46,10 @@ class Refusals(NamedTuple):
 def refusals_of(requests: Requests, limits: EngineLimits) -> Refusals:
     """Requests that an engine would reject with an error rather than queue."""
     total = requests.input_tokens + requests.output_tokens
-    n_drafts = 0 if limits.drafts is None else limits.drafts.n_tokens
-    longest = limits.n_blocks // max(1, len(limits.groups)) * limits.block_tokens + 1 - n_drafts
+    n_draft_tokens = 0 if limits.drafts is None else limits.drafts.n_tokens
+    longest = (
+        limits.n_blocks // max(1, len(limits.groups)) * limits.block_tokens + 1 - n_draft_tokens
+    )
     if is_sglang(limits):
         longest = most_tokens(limits)
     if not limits.admission.chunks_prompts:
@@ -57,7 +59,7 @@ def refusals_of(requests: Requests, limits: EngineLimits) -> Refusals:
     n_least = min(requests.input_tokens.min(initial=1), requests.output_tokens.min(initial=1))
     if n_least > 0 and total.max(initial=0) <= longest:
         return Refusals(np.arange(len(requests)), ())
-    n_blocks = blocks_needed(total - 1 + n_drafts, limits)
+    n_blocks = blocks_needed(total - 1 + n_draft_tokens, limits)
     checks = {
         "no tokens to read or to write": (requests.input_tokens < 1) | (requests.output_tokens < 1),
         "larger than the whole cache": (

@@ -134,8 +134,8 @@ def _batcher(policy: BatchPolicy, *, lasts: Ints, peaks_s: NDArray[np.float64]) 
 def _run(sim: st.Engines, accepted: Ints, batcher: Batcher, *, router: str, seed: int) -> None:
     n_engines = len(sim.scalar)
     pairs = drawn_pairs(router, n_engines, len(accepted), seed=seed)
-    seen = np.zeros((2, n_engines), dtype=np.int64)
-    run_batches(sim, accepted, pairs, ROUTERS[router], seen, batcher)
+    observed = np.zeros((2, n_engines), dtype=np.int64)
+    run_batches(sim, accepted, pairs, ROUTERS[router], observed, batcher)
 
 
 def _bare_state(requests: Requests, n_engines: int, bin_s: float) -> st.Engines:

@@ -45,8 +45,8 @@ def has_features(limits: EngineLimits, requests: Requests | None = None) -> bool
 
 def _ends_differ(limits: EngineLimits, requests: Requests) -> bool:
     """An engine that schedules ahead hears of some ends late, by what each request asks for."""
-    rules, asked = limits.admission, requests.max_tokens
-    is_late = np.where(asked < 0, rules.ends_by_eos, asked > requests.output_tokens)
+    rules, requested = limits.admission, requests.max_tokens
+    is_late = np.where(requested < 0, rules.ends_by_eos, requested > requests.output_tokens)
     return bool(rules.is_ahead and (is_late != rules.ends_by_eos).any())
 
 
@@ -166,15 +166,15 @@ def extra_of(requests: Requests, *, is_late: bool, n_before: int = 0) -> Ints:
     _, first, which = np.unique(requests.adapter, return_index=True, return_inverse=True)
     extra[:, st.ADAPTER] = np.where(requests.adapter < 0, st.NONE, first[which])
     extra[:, st.NUMBER] = np.arange(n_before, n_before + len(requests))
-    asked = requests.max_tokens
-    extra[:, st.ENDS_LATE] = np.where(asked < 0, is_late, asked > requests.output_tokens)
+    requested = requests.max_tokens
+    extra[:, st.ENDS_LATE] = np.where(requested < 0, is_late, requested > requests.output_tokens)
     return extra
 
 
 def hits_of(sim: AnyEngines) -> Ints | None:
     """Tokens of each prompt found in the prefix cache; None where engines have no policies."""
     if isinstance(sim, sg.SglangEngines):
-        return ints(sim.asked[:, sg.HIT])
+        return ints(sim.requested[:, sg.HIT])
     has_cache = isinstance(sim, (st.FeaturedEngines, StagedEngines))
     return ints(sim.extra[:, st.HIT]) if has_cache else None
 
@@ -229,7 +229,7 @@ def paths_of(requests: Requests, limits: EngineLimits, blocks: PrefixBlocks | No
         element = np.empty((len(blocks.block) + 1, 2), dtype=np.int64)
         tree = (base, np.full(n, st.NONE, dtype=np.int64), first, element)
         unit = (blocks.n_block_tokens, bits)
-        sizes = (_own(full), _held(requests, blocks, bits))
+        sizes = (_own(full), _resident(requests, blocks, bits))
         count = paths_of_blocks(_own(blocks.first), _own(blocks.block), owned, sizes, unit, tree)
         return Paths(base, first, np.ascontiguousarray(element[: count + 1]))
     group = _own(requests.prefix_group)
@@ -242,7 +242,7 @@ def paths_of(requests: Requests, limits: EngineLimits, blocks: PrefixBlocks | No
     return Paths(base, first, np.ascontiguousarray(element[: count + 1]))
 
 
-def _held(requests: Requests, blocks: PrefixBlocks, bits: int) -> Ints:
+def _resident(requests: Requests, blocks: PrefixBlocks, bits: int) -> Ints:
     """Full blocks of each request whose text is given, with its response where blocks have them.
 
     Where all requests have as many as their prompts begin, the last may be partly filled, and

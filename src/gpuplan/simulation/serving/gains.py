@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuplan.domain.columns import Floats, Ints
-from gpuplan.domain.inference.performance import Drafts
+from gpuplan.domain.inference.performance import SpeculativeDecoding
 from gpuplan.domain.simulation.engine import EngineLimits
 from gpuplan.simulation.serving.kernels.engine.state import N_DRAWN, POSITIONS, SUMS
 
@@ -33,12 +33,12 @@ def uniforms(n: int, seed: int) -> Floats:
     return np.asarray((_hashed(np.arange(n), seed) >> np.uint64(11)) * 2.0**-53)
 
 
-def drawn_gains(drafts: Drafts, n: int, seed: int) -> Ints:
+def drawn_gains(drafts: SpeculativeDecoding, n: int, seed: int) -> Ints:
     """Tokens of each step: its own, and draft tokens up to the first that is not accepted."""
-    u, kept = uniforms(n, seed), np.ones(n, dtype=np.int64)
+    u, retained = uniforms(n, seed), np.ones(n, dtype=np.int64)
     for place in range(1, drafts.n_tokens + 1):
-        kept += u < drafts.acceptance_frac**place
-    return kept
+        retained += u < drafts.acceptance_frac**place
+    return retained
 
 
 def first_ticks(n_engines: int, seed: int) -> Ints:

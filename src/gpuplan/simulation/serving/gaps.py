@@ -35,9 +35,9 @@ def gaps_of(requests: Requests, fleet: Fleet) -> Summary | None:
     sim.limit[:, st.IS_JUMPING] = 0
     draws = np.random.default_rng(fleet.seed)
     pairs = draws.integers(0, fleet.n_engines, size=(len(taken.accepted), 2))
-    seen = np.zeros((2, fleet.n_engines), dtype=np.int64)
+    observed = np.zeros((2, fleet.n_engines), dtype=np.int64)
     counts = np.zeros(N_BINS, dtype=np.int64)
-    observe(sim, taken.accepted, pairs, ROUTERS[fleet.router], seen, counts)
+    observe(sim, taken.accepted, pairs, ROUTERS[fleet.router], observed, counts)
     n = int(counts.sum())
     if n == 0:
         return None

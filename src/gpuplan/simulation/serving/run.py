@@ -183,10 +183,10 @@ def _run_loop(sim: AnyEngines, users: UserTurns, fleet: Fleet) -> None:
     sim.limit[:, st.IS_JUMPING] = True
     sim.limit[:, st.LAST_INSTANT] = st.FOREVER
     pairs = drawn_pairs(fleet.router, fleet.n_engines, len(users.pause), seed=fleet.seed)
-    seen = np.zeros((2, fleet.n_engines), dtype=np.int64)
+    observed = np.zeros((2, fleet.n_engines), dtype=np.int64)
     group, shared = _group(fleet)
     if len(users.due):
-        run_lockstep_loop(sim, users, pairs, seen, group, shared)
+        run_lockstep_loop(sim, users, pairs, observed, group, shared)
 
 
 def _group(fleet: Fleet) -> tuple[Ints, Ints]:
@@ -237,8 +237,8 @@ def _run(sim: AnyEngines, accepted: Ints, fleet: Fleet, *, method: str) -> None:
         run_apart(sim, accepted, 0)
         return
     pairs = drawn_pairs(fleet.router, fleet.n_engines, len(accepted), seed=fleet.seed)
-    seen = np.zeros((2, fleet.n_engines), dtype=np.int64)
+    observed = np.zeros((2, fleet.n_engines), dtype=np.int64)
     if fleet.lockstep is None:
-        run_routed(sim, accepted, pairs, ROUTERS[fleet.router], seen)
+        run_routed(sim, accepted, pairs, ROUTERS[fleet.router], observed)
         return
-    run_lockstep(sim, accepted, pairs, seen, *_group(fleet))
+    run_lockstep(sim, accepted, pairs, observed, *_group(fleet))

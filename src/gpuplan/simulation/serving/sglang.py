@@ -56,17 +56,17 @@ def most_tokens(limits: EngineLimits) -> int:
     return size - page - 1 if limits.caches_prefixes else size - 2 * page - 2
 
 
-def asked_tokens(requests: Requests, rules: PrefillFirst, limits: EngineLimits) -> Ints:
+def requested_tokens(requests: Requests, rules: PrefillFirst, limits: EngineLimits) -> Ints:
     """Tokens that each answer may have: as asked for, never less than it has, never too many.
 
     The engine cuts what is asked for to what its cache, and the model's context, can hold.
     """
     given = rules.max_tokens if rules.max_tokens is not None else st.NONE
-    asked = np.where(requests.max_tokens >= 0, requests.max_tokens, given)
+    requested = np.where(requests.max_tokens >= 0, requests.max_tokens, given)
     longest = most_tokens(limits)
     if limits.max_context_tokens is not None:
         longest = min(longest, limits.max_context_tokens)
-    cut = np.minimum(asked, longest - requests.input_tokens)
+    cut = np.minimum(requested, longest - requests.input_tokens)
     return np.maximum(cut, requests.output_tokens).astype(np.int64)
 
 
@@ -91,7 +91,7 @@ def with_sglang(
         flight=np.zeros((n, 2, sg.N_FLIGHT), dtype=np.int64),
         batch=np.zeros((n, 2, widest + 1, sg.N_ROW), dtype=np.int64),
         scratch=np.zeros((n, 2, max(widest, sg.MOST_SORTED) + 2, 2), dtype=np.int64),
-        asked=_asked(requests, limits[0], paths.base),
+        requested=_requested(requests, limits[0], paths.base),
         path_first=paths.first,
         path=paths.element,
         **_tree(n, max(_most_nodes(requests, one) for one in limits)),
@@ -105,12 +105,12 @@ def _slots(slot: Ints) -> Ints:
     return wide
 
 
-def _asked(requests: Requests, limits: EngineLimits, base: Ints) -> Ints:
-    asked = np.zeros((len(requests), sg.N_ASKED), dtype=np.int64)
+def _requested(requests: Requests, limits: EngineLimits, base: Ints) -> Ints:
+    requested = np.zeros((len(requests), sg.N_ASKED), dtype=np.int64)
     rules = limits.admission.prefill_first or PrefillFirst()
-    asked[:, sg.ASKED] = asked_tokens(requests, rules, limits)
-    asked[:, sg.BASE] = base
-    return asked
+    requested[:, sg.ASKED] = requested_tokens(requests, rules, limits)
+    requested[:, sg.BASE] = base
+    return requested
 
 
 def _tree(n: int, n_nodes: int) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def statistics_of(
     since_s = _since_s(outcome)
     warmup = _warmup(outcome, since_s, warmup_s)
     is_measured = since_s >= warmup.cut_s
-    is_kept = kept(outcome, slo or SloTargets())
+    is_kept = within_slo(outcome, slo or SloTargets())
     rows = np.flatnonzero(is_measured & (outcome.times.is_finished == 1))
     many = rows[outcome.requests.output_tokens[rows] > 1]
     times = outcome.times
@@ -63,7 +63,7 @@ def statistics_of(
     )
 
 
-def kept(outcome: Outcome, slo: SloTargets) -> Mask:
+def within_slo(outcome: Outcome, slo: SloTargets) -> Mask:
     """Requests that were served to their end, each within every limit."""
     is_done: Mask = outcome.times.is_finished == 1
     return is_done & within(outcome.times, slo)
@@ -122,11 +122,15 @@ def _since_s(outcome: Outcome) -> Floats:
     return arrive_s - (arrive_s[0] if len(arrive_s) else 0.0)
 
 
-def _warmup(outcome: Outcome, since_s: Floats, asked_s: float | None) -> Warmup:
-    if asked_s is not None:
-        n_before = int((since_s < asked_s).sum())
+def _warmup(outcome: Outcome, since_s: Floats, requested_s: float | None) -> Warmup:
+    if requested_s is not None:
+        n_before = int((since_s < requested_s).sum())
         return Warmup(
-            cut_s=asked_s, n_requests=n_before, is_automatic=False, is_settled=True, note="as asked"
+            cut_s=requested_s,
+            n_requests=n_before,
+            is_automatic=False,
+            is_settled=True,
+            note="as asked",
         )
     rows = outcome.finished
     found = steady_from(outcome.times.ttft_s[rows], outcome.times.tpot_s[rows])
@@ -141,17 +145,17 @@ def _warmup(outcome: Outcome, since_s: Floats, asked_s: float | None) -> Warmup:
 
 
 def _delivery(outcome: Outcome, is_kept: Mask, warmup: Warmup, *, useful_frac: float) -> Delivery:
-    since_s, asked = _since_s(outcome), outcome.requests
+    since_s, requested = _since_s(outcome), outcome.requests
     is_measured = since_s >= warmup.cut_s
-    demanded = int(asked.output_tokens[is_measured].sum())
-    good = int(asked.output_tokens[is_measured & is_kept].sum())
-    one_each = np.ones(len(asked), dtype=np.int64)
+    demanded = int(requested.output_tokens[is_measured].sum())
+    good = int(requested.output_tokens[is_measured & is_kept].sum())
+    one_each = np.ones(len(requested), dtype=np.int64)
     return Delivery(
         requests_per_s=_rate(outcome, since_s, one_each, warmup.cut_s),
-        input_tokens_per_s=_rate(outcome, since_s, asked.input_tokens, warmup.cut_s),
+        input_tokens_per_s=_rate(outcome, since_s, requested.input_tokens, warmup.cut_s),
         good_requests_per_s=_rate(outcome, since_s, one_each * is_kept, warmup.cut_s),
         good_output_tokens_per_s=_rate(
-            outcome, since_s, asked.output_tokens * is_kept, warmup.cut_s
+            outcome, since_s, requested.output_tokens * is_kept, warmup.cut_s
         ),
         token_recall_frac=good / demanded if demanded else 0.0,
         useful_frac=useful_frac,
@@ -181,9 +185,9 @@ def _shares(outcome: Outcome, is_kept: Mask) -> Shares:
 
     Tokens of a late response, and those computed again after a preemption, are lost.
     """
-    asked = outcome.requests
+    requested = outcome.requests
     # The last token of a response is sampled, never read.
-    needed = asked.input_tokens[is_kept] + asked.output_tokens[is_kept] - 1
+    needed = requested.input_tokens[is_kept] + requested.output_tokens[is_kept] - 1
     if outcome.times.n_cached_tokens is not None:
         needed = needed - outcome.times.n_cached_tokens[is_kept]  # found, not computed
     computed, paid_s = outcome.totals.n_computed_tokens, outcome.paid_s

@@ -66,7 +66,7 @@ class ServingStream:
         self._sim.limit[:, st.IS_JUMPING] = 1
         self._arrive_s = np.zeros(LEAST_ROWS)
         self._is_refused = np.zeros(LEAST_ROWS, dtype=bool)
-        self._seen = np.zeros((2, fleet.n_engines), dtype=np.int64)
+        self._observed = np.zeros((2, fleet.n_engines), dtype=np.int64)
         self._draws = np.random.default_rng(fleet.seed)
         self._first, self._next, self._n_accepted, self._last = 0, 0, 0, 0
         self._origin_s: float | None = None
@@ -89,7 +89,7 @@ class ServingStream:
         return self._last / st.TICKS_PER_S
 
     @property
-    def n_fed(self) -> int:
+    def n_submitted(self) -> int:
         """Requests that were fed so far."""
         return self._next
 
@@ -165,8 +165,8 @@ class ServingStream:
 
     def _widen_rows(self, n_rows: int) -> None:
         """Move what is held to its rows in a larger table, and every mention of a row with it."""
-        held = np.arange(self._first, self._next)
-        old, new = held & (len(self._arrive_s) - 1), held & (n_rows - 1)
+        resident = np.arange(self._first, self._next)
+        old, new = resident & (len(self._arrive_s) - 1), resident & (n_rows - 1)
         moved = np.full(len(self._arrive_s), st.NONE, dtype=np.int64)
         moved[old] = new
         request = np.zeros((n_rows, st.N_REQUEST), dtype=np.int64)
@@ -212,7 +212,7 @@ class ServingStream:
             run_apart(self._sim, accepted, self._n_accepted)
             return
         pairs = self._draws.integers(0, self._fleet.n_engines, size=(len(accepted), 2))
-        run_routed(self._sim, accepted, pairs, ROUTERS[self._fleet.router], self._seen)
+        run_routed(self._sim, accepted, pairs, ROUTERS[self._fleet.router], self._observed)
 
     def _passed(self) -> Passed:
         """What has left and has nobody before it that has not."""
@@ -242,8 +242,8 @@ def _leaving(sim: AnyEngines) -> Ints:
     """Rows whose requests have ended and still hold their slots."""
     is_held = np.isin(sim.slot[:, :, st.DONE], (st.LEAVING, st.LEAVING_ROW))
     is_held[sim.scalar[:, st.N_LEAVING] == 0] = False
-    held: Ints = sim.slot[:, :, st.ID][is_held]
-    return held
+    resident: Ints = sim.slot[:, :, st.ID][is_held]
+    return resident
 
 
 def _rows_of_features(n_rows: int) -> dict[str, Any]:

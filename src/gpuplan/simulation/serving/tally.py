@@ -75,7 +75,7 @@ class Tally:
             self._add(requests, times, self._warmup)
             return
         self._waiting.append((requests, times))
-        if sum(len(held) for held, _ in self._waiting) >= N_SEARCHED:
+        if sum(len(resident) for resident, _ in self._waiting) >= N_SEARCHED:
             self._settle()
 
     def close(self) -> None:
@@ -87,7 +87,9 @@ class Tally:
         """Find the warm-up from the first requests, which have been held back, and go on."""
         ttft_s, tpot_s, since_s = (
             np.concatenate(columns)
-            for columns in zip(*(self._measured(*held) for held in self._waiting), strict=True)
+            for columns in zip(
+                *(self._measured(*resident) for resident in self._waiting), strict=True
+            )
         )
         found = steady_from(ttft_s, tpot_s)
         self._warmup = Warmup(

@@ -31,10 +31,10 @@ def without_cache(limits: EngineLimits) -> EngineLimits:
 
 def with_lookups(outcome: Outcome) -> Outcome:
     """The run as an engine with a cache reports it: everything was looked up, nothing found."""
-    n_asked = int(np.dot(outcome.requests.input_tokens, outcome.times.is_finished))
+    n_requested = int(np.dot(outcome.requests.input_tokens, outcome.times.is_finished))
     none = ints(np.zeros(outcome.n_requests, dtype=np.int64))
     return replace(
         outcome,
         times=replace(outcome.times, n_cached_tokens=none),
-        totals=replace(outcome.totals, n_asked_tokens=n_asked),
+        totals=replace(outcome.totals, n_asked_tokens=n_requested),
     )

@@ -22,10 +22,10 @@ def team_bills(cluster: Cluster, jobs: Jobs, found: ClusterOutcome) -> tuple[Tea
 def team_sums(cluster: Cluster, jobs: Jobs, found: JobOutcomes) -> Floats:
     """By team: dollars of GPUs used here, GPU time held, lost, dollars in the cloud."""
     prices = np.array([group.usd_per_accelerator_h or 0.0 for group in cluster.groups]) / HOUR
-    group, held = found.group, found.held_accelerator_s
-    used_usd = np.where(group >= 0, held * prices[np.maximum(group, 0)], 0.0)
+    group, allocated = found.group, found.held_accelerator_s
+    used_usd = np.where(group >= 0, allocated * prices[np.maximum(group, 0)], 0.0)
     n = len(cluster.teams)
-    columns = (used_usd, held, found.lost_accelerator_s, _cloud(cluster, jobs, found))
+    columns = (used_usd, allocated, found.lost_accelerator_s, _cloud(cluster, jobs, found))
     return np.array([np.bincount(jobs.team, values, minlength=n) for values in columns])
 
 

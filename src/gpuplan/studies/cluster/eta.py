@@ -60,11 +60,11 @@ def start_estimate(cluster: Cluster, jobs: Jobs, request: EtaRequest) -> StartEs
     past = taken(jobs, np.flatnonzero(known), jobs.arrive_s[known], jobs.week_s)
     _check(cluster, past, request)
     history = simulate_cluster(cluster, past, until_s=now_s)
-    running, queued = held_at(past, history, now_s)
+    running, queued = allocated_at(past, history, now_s)
     wait_s = expected_wait(cluster, past, history, replace(request, at_s=now_s))
     n_record = record_size(request.n_record, len(queued))
-    asked = replace(request, n_record=n_record)
-    earlier = record(cluster, past, history, asked, waits=must_wait(wait_s))
+    requested = replace(request, n_record=n_record)
+    earlier = record(cluster, past, history, requested, waits=must_wait(wait_s))
     low, high = calibrated(wait_s, earlier, now_s)
     why = "durations and arrivals to come are drawn from the trace up to the submission"
     assumptions = [assume("what comes next", "as before", why, "--jobs")]
@@ -84,9 +84,9 @@ def start_estimate(cluster: Cluster, jobs: Jobs, request: EtaRequest) -> StartEs
     )
 
 
-def record_size(n_asked: int, n_queued: int) -> int:
+def record_size(n_requested: int, n_queued: int) -> int:
     """Estimates that a queue leaves time for: each costs the square of the jobs that wait."""
-    return max(2, min(n_asked, MOST_WORK // max(1, n_queued**2)))
+    return max(2, min(n_requested, MOST_WORK // max(1, n_queued**2)))
 
 
 def must_wait(expected_s: Floats | float) -> Any:
@@ -146,7 +146,7 @@ def estimated(
     cluster: Cluster, past: Jobs, history: ClusterOutcome, job: int, request: EtaRequest
 ) -> float:
     """The wait that one job of the trace would have been told."""
-    asked = replace(
+    requested = replace(
         request,
         n_accelerators=int(past.n_accelerators[job]),
         duration_s=float(past.duration_s[job]),
@@ -154,7 +154,7 @@ def estimated(
         accelerator=None,
         at_s=float(past.arrive_s[job]) - BEFORE_S,
     )
-    return expected_wait(cluster, past, history, asked)
+    return expected_wait(cluster, past, history, requested)
 
 
 def _check(cluster: Cluster, past: Jobs, request: EtaRequest) -> None:
@@ -176,7 +176,7 @@ def _check(cluster: Cluster, past: Jobs, request: EtaRequest) -> None:
         raise one(InputError, "eta", "--gpus", what, f"ask for at most {most}")
 
 
-def held_at(past: Jobs, history: ClusterOutcome, now_s: float) -> tuple[Ints, Ints]:
+def allocated_at(past: Jobs, history: ClusterOutcome, now_s: float) -> tuple[Ints, Ints]:
     """Jobs that run at an instant of the history, in order of their start, and jobs that wait."""
     start, end = history.jobs.start_s, history.jobs.end_s
     is_here = past.arrive_s <= now_s
@@ -191,7 +191,7 @@ def expected_wait(
 ) -> float:
     """The median of the job's wait over a few futures, from the state at its submission."""
     now_s = request.at_s or 0.0
-    running, queued = held_at(past, history, now_s)
+    running, queued = allocated_at(past, history, now_s)
     fitted, kinds = fit_jobs(past), Kinds(past, history, now_s)
     cluster = replace(
         cluster,

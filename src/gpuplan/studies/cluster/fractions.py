@@ -25,10 +25,10 @@ def fraction_advice(cluster: Cluster, jobs: Jobs) -> tuple[FractionAdvice, ...]:
     """For each GPU type with MIG: how many GPUs the fractional jobs need, by way of sharing."""
     share = column(jobs.needs.share_frac, len(jobs), 1.0)
     able = np.flatnonzero((share < 1) | (column(jobs.needs.profile, len(jobs), ANY) != ANY))
-    seen, found = set(), []
+    known, found = set(), []
     for group in cluster.groups:
-        if group.slices and group.accelerator not in seen and len(able):
-            seen.add(group.accelerator)
+        if group.slices and group.accelerator not in known and len(able):
+            known.add(group.accelerator)
             found.append(_advice(group, jobs, able, share[able]))
     return tuple(one for one in found if one is not None)
 

@@ -58,13 +58,16 @@ class WaitSketch:
         self.n_jobs = self.n_never = 0
         self.sum_s = self.held_s = 0.0
 
-    def add(self, wait: Floats, slow: Floats, held: Floats) -> None:
+    def add(self, wait: Floats, slow: Floats, allocated: Floats) -> None:
         """Count jobs that ended."""
         is_in = np.isfinite(wait)
         self.wait.add(wait)
         self.slow.add(slow)
         self.n_jobs, self.n_never = self.n_jobs + len(wait), self.n_never + int((~is_in).sum())
-        self.sum_s, self.held_s = self.sum_s + float(wait[is_in].sum()), self.held_s + held.sum()
+        self.sum_s, self.held_s = (
+            self.sum_s + float(wait[is_in].sum()),
+            self.held_s + allocated.sum(),
+        )
 
     def row(self, name: str, target_s: float | None = None) -> WaitRow:
         """What was counted."""

@@ -116,8 +116,8 @@ def use_of(cluster: Cluster, line: ClusterTimeline, sums: WorkSums) -> ClusterUs
     """The same of a timeline and sums over jobs."""
     inside, total = slice(0, len(line.batch) - 1), cluster.n_accelerators
     mean = {name: float(getattr(line, name)[inside].mean()) / total for name in LAYERS}
-    held, lost = sums.held_accelerator_s, sums.lost_accelerator_s
-    goodput = 1 - lost / held if held else 1.0
+    allocated, lost = sums.held_accelerator_s, sums.lost_accelerator_s
+    goodput = 1 - lost / allocated if allocated else 1.0
     return ClusterUse(
         **{f"{name}_frac": value for name, value in mean.items()},
         goodput_frac=goodput,
@@ -157,17 +157,17 @@ def wait_shares(jobs: Jobs, found: ClusterOutcome, n_bins: int = 200) -> tuple[W
         return ()
     edges = np.linspace(0.0, float(end[is_in].max()) + 1.0, n_bins + 1)
     gpus = jobs.n_accelerators.astype(np.float64)
-    held, waits = [], []
+    allocated, waits = [], []
     for t in range(len(jobs.team_names)):
         mine = is_in & (jobs.team == t)
-        held.append(_over_time(start[mine], end[mine], gpus[mine], edges))
+        allocated.append(_over_time(start[mine], end[mine], gpus[mine], edges))
         waits.append(_over_time(jobs.arrive_s[mine], start[mine], gpus[mine], edges))
-    busy = np.maximum(np.sum(held, axis=0), 1e-9)
+    busy = np.maximum(np.sum(allocated, axis=0), 1e-9)
     rows = []
     for t, name in enumerate(jobs.team_names):
         total = waits[t].sum()
         if total > 0:
-            by = [float((waits[t] * mine / busy).sum() / total) for mine in held]
+            by = [float((waits[t] * mine / busy).sum() / total) for mine in allocated]
             rows += [
                 WaitShare(team=name, holder=jobs.team_names[h], wait_frac=share)
                 for h, share in enumerate(by)

@@ -126,12 +126,12 @@ def _simulator(task: SizingTask, pool: PlannedPool) -> FleetSimulator | None:
 
 def planned_candidate(task: SizingTask, pool: PlannedPool) -> Candidate | None:
     """The candidate that the pool is made of; None where it was not chosen among candidates."""
-    spread, kept = pool.layout.spread, candidates_of(task)[0].kept
+    spread, accepted = pool.layout.spread, candidates_of(task)[0].accepted
     if not spread.is_disaggregated and not pool.layout.role:
-        return next((each for each in kept if _is_of(pool, each)), None)
+        return next((each for each in accepted if _is_of(pool, each)), None)
     # Groups are made of engines that are candidates themselves; so is the pool of one role.
     alone = replace(pool.layout, n_prefill=0, n_decode=0, network_bytes_per_s=None)
-    found = next((each for each in kept if _is_of(replace(pool, layout=alone), each)), None)
+    found = next((each for each in accepted if _is_of(replace(pool, layout=alone), each)), None)
     is_group = found is not None and spread.is_disaggregated
     return replace(found, layout=spread) if is_group and found else found
 

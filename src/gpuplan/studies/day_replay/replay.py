@@ -142,19 +142,19 @@ def with_safe_utilization(
         if fleet is None:
             done.append(sizing)
             continue
-        safe, told = fleet.sizer.with_safety(fleet.sized), fleet.sizer.too_few(fleet.sized)
-        done.append(fleet.sizing_with(_judged(safe, safe, told)))
+        safe, remarks = fleet.sizer.with_safety(fleet.sized), fleet.sizer.too_few(fleet.sized)
+        done.append(fleet.sizing_with(_judged(safe, safe, remarks)))
         by_name |= {
-            name: row._replace(sized=_judged(row.sized, safe, told))
+            name: row._replace(sized=_judged(row.sized, safe, remarks))
             for name, row in by_name.items()
             if name[0] == sizing.workload and row.sized.candidate == fleet.sized.candidate
         }
     return table._replace(by_name=by_name), done
 
 
-def _judged(sized: Sized, safe: Sized, told: tuple[str, ...]) -> Sized:
+def _judged(sized: Sized, safe: Sized, notes: tuple[str, ...]) -> Sized:
     """The fleet with its safe utilization, and what fewer would violate before other remarks."""
-    return replace(sized, utilization=safe.utilization, remarks=(*told, *sized.remarks))
+    return replace(sized, utilization=safe.utilization, remarks=(*notes, *sized.remarks))
 
 
 def hourly_replicas(sizing: Sizing, need: ReplicaNeed, chosen: Selection) -> Ints:
@@ -163,7 +163,11 @@ def hourly_replicas(sizing: Sizing, need: ReplicaNeed, chosen: Selection) -> Int
     option = chosen.option_of(sizing.workload)
     sharers = [each for each in chosen.chosen if each.pool == option.pool]
     start = option.first_period
-    nodes = sum(held.n_nodes[0, start] for held in chosen.held if held.pool == option.pool)
+    nodes = sum(
+        provisioned.n_nodes[0, start]
+        for provisioned in chosen.provisioned
+        if provisioned.pool == option.pool
+    )
     is_steady = bool(np.all(nodes == np.max(nodes)))
     return ints(np.full_like(hours, hours.max())) if is_steady and len(sharers) == 1 else hours
 

@@ -39,16 +39,16 @@ def planned_service(old: Answer, name: str | None) -> PlannedLoad:
     raise one(InputError, "replan", "workload", what, "name one with --workload")
 
 
-def demand_ahead(telemetry: Telemetry, asked: ReplanRequest) -> DemandForecast | None:
+def demand_ahead(telemetry: Telemetry, request: ReplanRequest) -> DemandForecast | None:
     """Demand to come; None where the telemetry is too short to say."""
     series = demand_series(telemetry, "requests_per_s", None)
     if len(series.level) < 2:
         return None
-    return forecast(series, min(asked.horizon_s, len(series.level) * series.step_s))
+    return forecast(series, min(request.horizon_s, len(series.level) * series.step_s))
 
 
 def demand_to_plan(
-    observed: Observed, ahead: DemandForecast | None, asked: ReplanRequest
+    observed: Observed, ahead: DemandForecast | None, request: ReplanRequest
 ) -> tuple[float, list[Assumption]]:
     """Requests a second to plan for: the higher of what came and what is to come, with growth."""
     peak = observed.peak_requests_per_s or 0.0
@@ -58,11 +58,11 @@ def demand_to_plan(
     else:
         why = "the telemetry is too short for a forecast"
         assumed.append(assume("demand to come", "as observed", why, "more telemetry"))
-    return peak * (1.0 + asked.growth_frac_per_month), assumed
+    return peak * (1.0 + request.growth_frac_per_month), assumed
 
 
 def changed_request(
-    old: Answer, load: PlannedLoad, *, demand: float, observed: Observed, asked: ReplanRequest
+    old: Answer, load: PlannedLoad, *, demand: float, observed: Observed, query: ReplanRequest
 ) -> PlanRequest:
     """The old scenario with the demand and the token lengths that were observed."""
     tree: dict[str, Any] = dict(old.provenance.scenario)
@@ -79,13 +79,13 @@ def changed_request(
                 if value is not None:
                     request[key] = max(1, round(value))
             work["request"] = request
-    today = date.fromisoformat(asked.as_of or old.provenance.as_of)
+    today = date.fromisoformat(query.as_of or old.provenance.as_of)
     return replace(
         same_request(old),
         today=today,
-        seed=asked.seed,
+        seed=query.seed,
         tree=tree | {"workloads": works},
-        basis=PlanBasis(asked.calibration),
+        basis=PlanBasis(query.calibration),
     )
 
 

@@ -5,41 +5,45 @@ from gpuplan.domain.telemetry.replan import Drift, Observed
 
 
 def drifts_of(
-    plan: ChosenPlan, load: PlannedLoad, seen: Observed, *, tolerance_frac: float
+    plan: ChosenPlan, load: PlannedLoad, observed: Observed, *, tolerance_frac: float
 ) -> tuple[Drift, ...]:
     """Every figure that both sides know; the plan's own range widens what is allowed."""
     own = [target for target in plan.slo.promises if target.workload == load.workload]
-    found = [_rate(load, seen, tolerance_frac)]
-    found += [_latency(target, seen, tolerance_frac) for target in own]
+    found = [_rate(load, observed, tolerance_frac)]
+    found += [_latency(target, observed, tolerance_frac) for target in own]
     pool = next((each for each in plan.pools if each.workload == load.workload), None)
-    if pool is not None and seen.n_replicas is not None and not pool.layout.role:
+    if pool is not None and observed.n_replicas is not None and not pool.layout.role:
         found.append(
             _drift(
-                "replicas", float(pool.n_replicas), float(seen.n_replicas), unit="", tolerance=0.0
+                "replicas",
+                float(pool.n_replicas),
+                float(observed.n_replicas),
+                unit="",
+                tolerance=0.0,
             )
         )
     return tuple(one for one in found if one is not None)
 
 
-def _rate(load: PlannedLoad, seen: Observed, tolerance: float) -> Drift | None:
-    if load.peak_requests_per_s is None or seen.peak_requests_per_s is None:
+def _rate(load: PlannedLoad, observed: Observed, tolerance: float) -> Drift | None:
+    if load.peak_requests_per_s is None or observed.peak_requests_per_s is None:
         return None
     return _drift(
         "requests at the peak",
         load.peak_requests_per_s,
-        seen.peak_requests_per_s,
+        observed.peak_requests_per_s,
         unit=" a second",
         tolerance=tolerance,
     )
 
 
-def _latency(target: SloResult, seen: Observed, tolerance: float) -> Drift | None:
+def _latency(target: SloResult, known: Observed, tolerance: float) -> Drift | None:
     metric = target.what.split(" ")[0]
     observed = {
-        "ttft": seen.ttft_p95_s,
-        "tpot": seen.tpot_p95_s,
-        "itl": seen.tpot_p95_s,
-        "e2e": seen.e2e_p95_s,
+        "ttft": known.ttft_p95_s,
+        "tpot": known.tpot_p95_s,
+        "itl": known.tpot_p95_s,
+        "e2e": known.e2e_p95_s,
     }.get(metric)
     if observed is None or target.reached_s is None or "p95" not in target.what:
         return None

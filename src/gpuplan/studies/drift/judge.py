@@ -12,21 +12,21 @@ def judged(
     old: Answer,
     new: Answer,
     *,
-    asked: ReplanRequest,
+    request: ReplanRequest,
     found: Found,
     assumptions: tuple[Assumption, ...],
 ) -> Replanned:
     """Keep, change, or change in steps; the reasons are part of the answer."""
-    seen, drifts, ahead = found
+    known, drifts, ahead = found
     added, saved = _difference(old.plan, new.plan)
-    advice, reasons = _advice(old, new, asked=asked, added=added, saved=saved)
-    step, advice, reasons = _step(new.plan, asked, added, advice, reasons, saved=saved)
+    advice, reasons = _advice(old, new, request=request, added=added, saved=saved)
+    step, advice, reasons = _step(new.plan, request, added, advice, reasons, saved=saved)
     share = step / added if added else 1.0
     once = new.plan.once_usd if new.plan is not None and advice != "keep" else 0.0
     return Replanned(
         old=old,
         new=new,
-        observed=seen,
+        observed=known,
         drifts=drifts,
         forecast=ahead,
         advice=advice,
@@ -41,7 +41,7 @@ def judged(
 
 def _step(
     plan: ChosenPlan | None,
-    asked: ReplanRequest,
+    request: ReplanRequest,
     added: int,
     advice: Advice,
     reasons: tuple[str, ...],
@@ -49,7 +49,7 @@ def _step(
     saved: float,
 ) -> tuple[int, Advice, tuple[str, ...]]:
     """How many accelerators to change now: whole nodes, within the change budget."""
-    most = asked.max_added_accelerators
+    most = request.max_added_accelerators
     if most is None or plan is None or abs(added) <= most or advice != "change":
         return added, advice, reasons
     size = min(
@@ -75,7 +75,7 @@ def _difference(old: ChosenPlan | None, new: ChosenPlan | None) -> tuple[int, fl
 
 
 def _advice(
-    old: Answer, new: Answer, *, asked: ReplanRequest, added: int, saved: float
+    old: Answer, new: Answer, *, request: ReplanRequest, added: int, saved: float
 ) -> tuple[Advice, tuple[str, ...]]:
     """Promises first, then money; a small saving is not worth a move."""
     if new.plan is None or old.plan is None:
@@ -85,12 +85,12 @@ def _advice(
     if added > 0:
         return "change", (f"the demand to come needs {added} more accelerators",)
     before = old.plan.cost_usd_per_month.value
-    if before > 0 and saved / before >= asked.hysteresis_frac:
+    if before > 0 and saved / before >= request.hysteresis_frac:
         return "change", (f"{saved / before:.0%} of the bill would be saved",)
     if _fleet(old.plan) == _fleet(new.plan):
         return "keep", ("the same fleet still fits",)
     share = saved / before if before > 0 else 0.0
-    limit = f"{asked.hysteresis_frac:.0%}"
+    limit = f"{request.hysteresis_frac:.0%}"
     return "keep", (f"the saving of {share:.1%} is below the {limit} that a move must bring",)
 
 

@@ -17,17 +17,17 @@ Ratios = Mapping[str, float]
 
 
 def latency_ratios(
-    plan: ChosenPlan, load: PlannedLoad, seen: Observed, *, tolerance_frac: float
+    plan: ChosenPlan, load: PlannedLoad, known: Observed, *, tolerance_frac: float
 ) -> dict[str, float]:
     """Observed over planned by target ("ttft", "tpot" …), where the load cannot explain it."""
-    planned, came = load.peak_requests_per_s, seen.peak_requests_per_s
+    planned, came = load.peak_requests_per_s, known.peak_requests_per_s
     if planned is None or came is None or came > planned * (1.0 + tolerance_frac):
         return {}
     observed = {
-        "ttft": seen.ttft_p95_s,
-        "tpot": seen.tpot_p95_s,
-        "itl": seen.tpot_p95_s,
-        "e2e": seen.e2e_p95_s,
+        "ttft": known.ttft_p95_s,
+        "tpot": known.tpot_p95_s,
+        "itl": known.tpot_p95_s,
+        "e2e": known.e2e_p95_s,
     }
     found = {}
     for target in plan.slo.promises:
@@ -91,17 +91,17 @@ def version_drifts(old: Answer, new: Answer) -> list[Drift]:
     ]
 
 
-def power_drift(plan: ChosenPlan, seen: Observed, *, tolerance_frac: float) -> list[Drift]:
+def power_drift(plan: ChosenPlan, known: Observed, *, tolerance_frac: float) -> list[Drift]:
     """Boards alone must not draw more than the computers at their peak."""
     planned = plan.power_w
-    if seen.power_w is None or planned is None:
+    if known.power_w is None or planned is None:
         return []
     return [
         Drift(
             what="power (boards, against computers at the peak)",
             planned=f"{planned.value / 1e3:,.3g} kW",
-            observed=f"{seen.power_w / 1e3:,.3g} kW",
-            change_ratio=seen.power_w / planned.value,
-            is_beyond=seen.power_w > planned.high * (1.0 + tolerance_frac),
+            observed=f"{known.power_w / 1e3:,.3g} kW",
+            change_ratio=known.power_w / planned.value,
+            is_beyond=known.power_w > planned.high * (1.0 + tolerance_frac),
         )
     ]

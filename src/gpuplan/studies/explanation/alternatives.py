@@ -68,8 +68,8 @@ def shown_offers(market: Market, group: SolvedGroup, option: FleetOption) -> Ite
 
 def _offered(choice: Choice, found: Choice, option: FleetOption, rate: NodeRate) -> Alternative:
     pool, usd = choice.pool(option.pool), found.usd_per_month
-    held = [h for h in found.selection.held if h.terms == rate.id]
-    nodes = sum(int(h.n_nodes.max(initial=0)) for h in held)
+    provisioned = [h for h in found.selection.provisioned if h.terms == rate.id]
+    nodes = sum(int(h.n_nodes.max(initial=0)) for h in provisioned)
     years = (rate.terms.term_s or 0.0) / YEAR
     term = f"{years:.0f} year{'s' if years > 1 else ''}, " if years else f"{rate.node.cloud}, "
     if rate.purchase == RESERVED and rate.evidence.is_weak:
@@ -141,17 +141,17 @@ def other_purchase(choice: Choice) -> Iterator[Alternative]:
     """
     problem = choice.table.problem
     bought = {terms.name for terms in problem.terms if terms.purchase == "owned"}
-    held = {each.terms for each in choice.selection.held}
-    is_bought = bool(held & bought)
+    provisioned = {each.terms for each in choice.selection.provisioned}
+    is_bought = bool(provisioned & bought)
     others = tuple(terms for terms in problem.terms if (terms.name in bought) != is_bought)
-    if choice.is_jobs or not bought or not others or "existing" in held:
+    if choice.is_jobs or not bought or not others or "existing" in provisioned:
         return
     pools = {terms.pool for terms in others}
     options = [option for option in problem.options if option.pool in pools]
     if {option.workload for option in options} != {x.workload for x in problem.options}:
         return
-    asked = choice.table._replace(problem=replace(problem, terms=others))
-    found = priced(choice._replace(table=asked), *options)
+    requested = choice.table._replace(problem=replace(problem, terms=others))
+    found = priced(choice._replace(table=requested), *options)
     if found is not None:
         yield Alternative(
             kind="rented instead" if is_bought else "bought instead",

@@ -101,8 +101,12 @@ def burst_alternatives(choice: Choice, option: FleetOption) -> Iterator[Alternat
         found = paid_by(choice, terms)
         if found is None or found.selection.worth_cents <= choice.selection.worth_cents:
             continue
-        held = [h for h in found.selection.held if h.pool == option.pool and h.purchase == "owned"]
-        n_owned = sum(int(h.n_nodes.max(initial=0)) for h in held)
+        provisioned = [
+            h
+            for h in found.selection.provisioned
+            if h.pool == option.pool and h.purchase == "owned"
+        ]
+        n_owned = sum(int(h.n_nodes.max(initial=0)) for h in provisioned)
         usd = found.usd_per_month
         yield Alternative(
             kind=kind,

@@ -11,7 +11,7 @@ from gpuplan.domain.plan.cost_curve import FleetCurve
 from gpuplan.domain.plan.selection import FleetOption
 from gpuplan.domain.plan.sizing import DemandProfile, Sized, Sizing
 from gpuplan.studies.planning.billed import BilledLoads, billed_loads
-from gpuplan.studies.planning.chosen import Choice, held_in
+from gpuplan.studies.planning.chosen import Choice, provisioned_in
 from gpuplan.studies.planning.curves import all_curves, cost_usd_per_month
 from gpuplan.studies.planning.groups import SolvedGroup
 
@@ -127,9 +127,9 @@ def comparison_of(
 def _as_purchased(choice: Choice, pool: str, mine: Sequence[FleetCurve]) -> FleetCurve:
     """The chosen fleet as it is paid for: a committed base, the rest by need."""
     committed, by_need, base_usd = 0, None, 0.0
-    for held in held_in(choice, pool):
-        rate = choice.table.rates.get(held.terms)
-        n = int(held.n_nodes[0, 0].max())  # a curve is of today's month
+    for provisioned in provisioned_in(choice, pool):
+        rate = choice.table.rates.get(provisioned.terms)
+        n = int(provisioned.n_nodes[0, 0].max())  # a curve is of today's month
         if rate is not None and not rate.is_committed:
             by_need = rate.purchase
             continue

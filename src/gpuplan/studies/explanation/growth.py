@@ -219,11 +219,11 @@ def _calendar_rows(choice: Choice) -> Iterator[CalendarRow]:
 def _accelerators(choice: Choice, option: FleetOption) -> Ints:
     """Whole accelerators in each kind of hour, spares included while any is needed."""
     need = np.asarray(option.need[0, option.first_period])
-    held = np.where(need > 0, need + option.n_reserve, 0)
+    provisioned = np.where(need > 0, need + option.n_reserve, 0)
     if option.slice_kind:
         sized = choice.table.row_of(option).sized
-        held = np.array([sized.candidate.n_accelerators_for(int(n)) for n in held])
-    return ints(held)
+        provisioned = np.array([sized.candidate.n_accelerators_for(int(n)) for n in provisioned])
+    return ints(provisioned)
 
 
 def _place(choice: Choice) -> Ints:

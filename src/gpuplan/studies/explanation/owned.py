@@ -155,7 +155,7 @@ def with_owned(
             f"{reach.workload}: without them it would cost ${usd_without:,.0f}/month, not "
             f"${usd:,.0f}"
         )
-    return _told(answer, lines, "replace owned nodes", usd_without)
+    return _reported(answer, lines, "replace owned nodes", usd_without)
 
 
 def without_owned(
@@ -170,7 +170,7 @@ def without_owned(
         why = f"{line}, but no fleet for the rest fits beside them: they are not used"
     else:
         why = f"{line}: with the rest beside them ${usd_with:,.0f}/month, so they are replaced"
-    return _told(answer, [why], "keep owned nodes", usd_with)
+    return _reported(answer, [why], "keep owned nodes", usd_with)
 
 
 def with_idle_owned(inputs: PlanInputs, answer: Answer) -> Answer:
@@ -245,7 +245,7 @@ def _later(reach: OwnedReach) -> str:
     return f" and {reach.most_per_s:.3g} at the end" if is_more else ""
 
 
-def _told(answer: Answer, lines: Sequence[str], kind: str, usd: float | None) -> Answer:
+def _reported(answer: Answer, lines: Sequence[str], kind: str, usd: float | None) -> Answer:
     """The answer with these lines first, and the other way as an alternative."""
     explanation = replace(answer.explanation, why=(*lines, *answer.explanation.why))
     answer = replace(answer, explanation=explanation)

@@ -142,13 +142,13 @@ def narrower_lines(
     spend = next(limit.most for limit in problem.limits if limit.name == BUDGET)
     most = spend / (problem.horizon.period_s / MONTH)
     hourly = [(each, price(each.candidate, each.n_replicas)) for each in sizings[0].compared]
-    kept = [
+    retained = [
         (each, usd * HOURS_PER_MONTH)
         for each, usd in hourly
         if each.candidate.is_quantized_below and usd and usd * HOURS_PER_MONTH <= most
     ]
     # The widest weights first: the least that quality is asked to give.
-    for fleet, usd in sorted(kept, key=lambda row: (-_width(row[0]), row[1]))[:1]:
+    for fleet, usd in sorted(retained, key=lambda row: (-_width(row[0]), row[1]))[:1]:
         yield f"{_beside(fleet)}; ${usd:,.0f}/month"
 
 

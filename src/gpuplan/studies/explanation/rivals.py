@@ -18,7 +18,7 @@ from gpuplan.studies.explanation.comparison import FleetComparison, row_name, ro
 from gpuplan.studies.explanation.rejected import ORDER
 from gpuplan.studies.explanation.rows import PricedRow
 from gpuplan.studies.market.offers import Market
-from gpuplan.studies.planning.chosen import Choice, held_in
+from gpuplan.studies.planning.chosen import Choice, provisioned_in
 from gpuplan.studies.planning.curves import cost_usd_per_month
 from gpuplan.units import GIB, HOUR, HOURS_PER_MONTH
 
@@ -51,12 +51,12 @@ def rival_answers(fleets: FleetComparison, market: Market, catalog: Catalog) -> 
     found = [*_rivals(fleets, market, catalog)]
     if len(found) < 2:
         return
-    asked = (
+    requested = (
         ("the priciest accelerator", max(found, key=lambda r: (r.usd_per_h, r.kind))),
         ("the cheapest per hour", min(found, key=lambda r: (r.usd_per_h, r.kind))),
         ("the largest by memory", max(found, key=lambda r: (r.memory_bytes, r.kind))),
     )
-    for question, rival in asked:
+    for question, rival in requested:
         is_chosen = rival.kind == fleets.chosen.kind
         usd = None if is_chosen else rival.usd_per_month
         yield WhyNot(
@@ -212,8 +212,8 @@ def _usd_per_h(choice: Choice, is_accelerated: bool) -> float | None:
     """Of one accelerator, or of one node without any, as the fleet pays for it on average."""
     pool = choice.pool(choice.selection.chosen[0].pool)
     n_nodes, usd = 0, 0.0
-    for held in held_in(choice, pool.name):
-        rate, n = choice.table.rates.get(held.terms), int(held.n_nodes[0, 0].max())
+    for provisioned in provisioned_in(choice, pool.name):
+        rate, n = choice.table.rates.get(provisioned.terms), int(provisioned.n_nodes[0, 0].max())
         price = rate.price_usd_per_h.mid if rate else pool.existing_usd_per_node_h
         n_nodes, usd = n_nodes + n, usd + n * price
     each = pool.n_accelerators_per_node if is_accelerated else 1

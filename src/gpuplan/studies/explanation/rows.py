@@ -228,16 +228,16 @@ class _Rows:
         if candidate.layout.is_disaggregated:
             yield from (SPLIT,) if _key(candidate) in self.eligible else (SPLIT, ALLOW)
         if candidate.is_quantized_below:
-            is_asked = candidate.precision in self.task.asked_precisions
-            what = "as asked for" if is_asked else "narrower than published"
+            is_requested = candidate.precision in self.task.requested_precisions
+            what = "as asked for" if is_requested else "narrower than published"
             yield f"{what}: check the quality on your own task"
         if self._tier(candidate) == "estimated":
             yield UNMEASURED
         found = probability_of(self.task, sized)
         if level is not None and found is not None and found < level:
             yield f"no number of replicas that is worth its price reaches {level:.0%}"
-        elif level is not None and (told := saturation_text(self.task, sized)):
-            yield told
+        elif level is not None and (remarks := saturation_text(self.task, sized)):
+            yield remarks
 
     def rejected(self) -> Iterator[PricedRow]:
         """Accelerators that can be paid for and have no fleet as published or asked for."""
@@ -247,18 +247,18 @@ class _Rows:
         mine: dict[Key, list[Rejection]] = {}
         for each in nearest_first(self.sizing.rejected):
             card = str(each.candidate.accelerator)
-            if card in sold and each.constraint != "policy" and self._is_asked(each.candidate):
+            if card in sold and each.constraint != "policy" and self._is_requested(each.candidate):
                 mine.setdefault(_key(each.candidate), []).append(each)
         for found in mine.values():
             nearest = min(found, key=lambda each: ORDER.index(each.constraint))
             yield PricedRow(self._without(nearest.candidate, nearest.reason, nearest.relaxation))
 
-    def _is_asked(self, candidate: Candidate) -> bool:
+    def _is_requested(self, candidate: Candidate) -> bool:
         """Whether the user, or a measurement, knows the accelerator at a precision asked for."""
         if candidate.engine is None:
             return True
         is_known = self.task.is_named(candidate) or self.task.is_measured(candidate)
-        return is_known and self.task.is_asked(candidate)
+        return is_known and self.task.is_requested(candidate)
 
     def _without(self, candidate: Candidate, reason: str, relaxation: str) -> ComparisonRow:
         name, tier = self.sizing.workload, self._tier(candidate)

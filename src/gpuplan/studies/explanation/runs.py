@@ -224,11 +224,11 @@ def _row(run: PricedRun, deadline_s: float | None, *, is_chosen: bool) -> Compar
 
 def _rejected(sizing: Sizing, sold: set[str]) -> Iterator[ComparisonRow]:
     """Accelerators that can be had and do not carry the run, each with the nearest reason."""
-    seen = {str(job.candidate.accelerator) for job in sizing.jobs}
+    observed = {str(job.candidate.accelerator) for job in sizing.jobs}
     found: dict[str, Rejection] = {}
     for each in nearest_first(sizing.rejected):
         card = str(each.candidate.accelerator)
-        if card in sold and card not in seen and each.constraint != "policy":
+        if card in sold and card not in observed and each.constraint != "policy":
             found.setdefault(card, each)
     for each in found.values():
         reason, relaxation = each.reason, each.relaxation

@@ -25,30 +25,30 @@ def vllm_rules(setup: ServingSetup) -> VllmVersion:
     return vllm_version(setup.engine.version) if setup.engine.name == VLLM else OTHERS
 
 
-def caches_prefixes(setup: ServingSetup, asked: EngineRequest) -> bool:
+def caches_prefixes(setup: ServingSetup, request: EngineRequest) -> bool:
     """Where asked for, else as the version does; fixed batches keep nothing between them."""
-    if asked.caches_prefixes is not None:
-        return asked.caches_prefixes
-    return asked.batching is None and (
+    if request.caches_prefixes is not None:
+        return request.caches_prefixes
+    return request.batching is None and (
         setup.engine.name == SGLANG or vllm_rules(setup).caches_prefixes
     )
 
 
 def admission_of(
     setup: ServingSetup,
-    asked: EngineRequest,
+    request: EngineRequest,
     n_blocks: int = 0,
     hybrid: HybridPool | None = None,
 ) -> Admission:
     """What was asked for, else what this version does by itself."""
-    if setup.engine.name == SGLANG and asked.batching is None:
+    if setup.engine.name == SGLANG and request.batching is None:
         if _most_adapters(setup) is not None:
             what = "a limit on adapters with SGLang"
             raise one(InputError, "simulate", "--max-loras", what, "use --engine vllm")
-        return _sglang_admission(setup, asked)
-    rules, typed = vllm_rules(setup), asked.admission
+        return _sglang_admission(setup, request)
+    rules, typed = vllm_rules(setup), request.admission
     # Not across stages, and not where batches are fixed.
-    is_usual_ahead = rules.is_ahead and setup.layout.pp == 1 and asked.batching is None
+    is_usual_ahead = rules.is_ahead and setup.layout.pp == 1 and request.batching is None
     return Admission(
         is_ahead=_or(typed.is_ahead, is_usual_ahead),
         reserves_prompt=_or(typed.reserves_prompt, rules.reserves_prompt),
@@ -81,24 +81,24 @@ def _most_adapters(setup: ServingSetup) -> int | None:
     return use.n_held if use is not None and use.n_held < use.n_adapters else None
 
 
-def _or(asked: bool | None, usual: bool) -> bool:
-    return usual if asked is None else asked
+def _or(requested: bool | None, usual: bool) -> bool:
+    return usual if requested is None else requested
 
 
-def _sglang_admission(setup: ServingSetup, asked: EngineRequest) -> Admission:
+def _sglang_admission(setup: ServingSetup, request: EngineRequest) -> Admission:
     """SGLang's scheduler with what its version does by default, unless asked otherwise."""
     version = sglang_version(setup.engine.version)
-    is_usual = asked.scheduling == "fcfs" and version.is_longest_first
+    is_usual = request.scheduling == "fcfs" and version.is_longest_first
     rules = PrefillFirst(
         chunk_tokens=setup.settings.max_batch_tokens,
         max_prefill_tokens=MAX_PREFILL_TOKENS,
-        is_longest_first=asked.scheduling == "lpm" or is_usual,
-        max_tokens=(asked.replica or ReplicaRequest()).max_tokens,
-        ignores_eos=asked.admission.ignores_eos,
+        is_longest_first=request.scheduling == "lpm" or is_usual,
+        max_tokens=(request.replica or ReplicaRequest()).max_tokens,
+        ignores_eos=request.admission.ignores_eos,
         knows_ends=version.knows_ends,
     )
     # Stages switch the overlap off.
-    is_ahead = _or(asked.admission.is_ahead, version.is_ahead and setup.layout.pp == 1)
+    is_ahead = _or(request.admission.is_ahead, version.is_ahead and setup.layout.pp == 1)
     return Admission(is_ahead=is_ahead, prefill_first=rules)
 
 
@@ -117,21 +117,21 @@ def _assumed_sglang(setup: ServingSetup, rules: PrefillFirst) -> list[Assumption
 
 
 def assumed_admission(
-    setup: ServingSetup, admission: Admission, asked: EngineRequest
+    setup: ServingSetup, admission: Admission, request: EngineRequest
 ) -> list[Assumption]:
     """Each rule that nobody asked for, with the flag that changes it."""
     if admission.prefill_first is not None:
         return _assumed_sglang(setup, admission.prefill_first)
-    if asked.batching is not None:
+    if request.batching is not None:
         return []
-    typed, engine = asked.admission, f"{setup.engine.name} {setup.engine.version}".strip()
-    told = [*_told(admission, typed), *_told_by_version(admission, asked)]
+    typed, engine = request.admission, f"{setup.engine.name} {setup.engine.version}".strip()
+    notes = [*_reported(admission, typed), *_version_notes(admission, request)]
     if typed.groups is None and has_windows(setup.model):
-        told.append(("layers with a window", _layers_told(admission.blocks.hybrid), "--kv-groups"))
-    return [assume(what, value, f"{engine}'s own rule", change) for what, value, change in told]
+        notes.append(("layers with a window", _layers_told(admission.blocks.hybrid), "--kv-groups"))
+    return [assume(what, value, f"{engine}'s own rule", change) for what, value, change in notes]
 
 
-def _told(admission: Admission, typed: AdmissionRequest) -> list[tuple[str, str, str]]:
+def _reported(admission: Admission, typed: AdmissionRequest) -> list[tuple[str, str, str]]:
     """Rules that have a flag: what, value, flag."""
     found = []
     if typed.is_ahead is None:
@@ -158,9 +158,9 @@ def _layers_told(hybrid: HybridPool | None) -> str:
     return f"groups {groups} of {hybrid.n_layers} layers share {hybrid.n_blocks} blocks"
 
 
-def _told_by_version(admission: Admission, asked: EngineRequest) -> list[tuple[str, str, str]]:
+def _version_notes(admission: Admission, request: EngineRequest) -> list[tuple[str, str, str]]:
     """Rules that only another version changes, where they matter."""
-    if asked.long_prefill_tokens is None:
+    if request.long_prefill_tokens is None:
         return []
     value = "not cut" if admission.lone_prompt_is_whole else "cut like any other"
     return [("a long prompt that is alone", value, "--engine-version")]

@@ -180,9 +180,9 @@ def _engine(request: PredictRequest) -> tuple[EngineChoice, list[Assumption]]:
     name = engine_family(request.engine)
     version = USUAL_VERSIONS.get(name, "")
     written = re.search(r"\d+(?:\.\d+)+", request.engine)  # "vLLM 0.11"
-    asked = request.engine_version or (written[0] if written else None)
-    if asked:
-        choice = EngineChoice(name=name, version=asked)
+    requested = request.engine_version or (written[0] if written else None)
+    if requested:
+        choice = EngineChoice(name=name, version=requested)
         known, given = (version_pair(name, v) for v in (version, choice.version))
         if known is None or given is None or given <= known:
             return choice, []
@@ -198,21 +198,21 @@ def _engine(request: PredictRequest) -> tuple[EngineChoice, list[Assumption]]:
     return EngineChoice(name=name, version=version), [assumed]
 
 
-def _load(asked: LoadRequest) -> tuple[ServingLoad, list[Assumption]]:
-    regime = _regime(asked)
+def _load(request: LoadRequest) -> tuple[ServingLoad, list[Assumption]]:
+    regime = _regime(request)
     needed = NEEDS.get(regime)
-    given = {"--concurrency": asked.n_concurrent, "--rate": asked.requests_per_s}
+    given = {"--concurrency": request.n_concurrent, "--rate": request.requests_per_s}
     if needed and given[needed] is None:
         raise one(InputError, "predict", needed, f"missing for {regime}", f"add {needed}")
-    lengths = asked.input_tokens is not None and asked.output_tokens is not None
+    lengths = request.input_tokens is not None and request.output_tokens is not None
     load = ServingLoad(
         regime=regime,
-        input_tokens=float(asked.input_tokens or DEFAULT_INPUT_TOKENS),
-        output_tokens=float(asked.output_tokens or DEFAULT_OUTPUT_TOKENS),
-        n_sequences=None if asked.n_concurrent is None else float(asked.n_concurrent),
-        requests_per_s=asked.requests_per_s,
-        cached_input_frac=asked.prefix_hit_frac,
-        adapters=asked.adapters,
+        input_tokens=float(request.input_tokens or DEFAULT_INPUT_TOKENS),
+        output_tokens=float(request.output_tokens or DEFAULT_OUTPUT_TOKENS),
+        n_sequences=None if request.n_concurrent is None else float(request.n_concurrent),
+        requests_per_s=request.requests_per_s,
+        cached_input_frac=request.prefix_hit_frac,
+        adapters=request.adapters,
     )
     if lengths:
         return load, []
@@ -221,15 +221,15 @@ def _load(asked: LoadRequest) -> tuple[ServingLoad, list[Assumption]]:
     return load, [assume("tokens", value, why, "--input-tokens, --output-tokens")]
 
 
-def _regime(asked: LoadRequest) -> Regime:
-    if asked.regime is None:
-        if asked.requests_per_s is not None:
+def _regime(request: LoadRequest) -> Regime:
+    if request.regime is None:
+        if request.requests_per_s is not None:
             return "poisson"
-        return "max_load" if asked.n_concurrent is None else "fixed_concurrency"
+        return "max_load" if request.n_concurrent is None else "fixed_concurrency"
     for regime in get_args(Regime):
-        if regime == asked.regime:
+        if regime == request.regime:
             found: Regime = regime
             return found
     known = ", ".join(get_args(Regime))
-    problem = Problem("--regime", f"got {asked.regime!r}", f"use one of {known}")
+    problem = Problem("--regime", f"got {request.regime!r}", f"use one of {known}")
     raise InputError("predict", [problem])

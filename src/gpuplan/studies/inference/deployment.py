@@ -48,7 +48,7 @@ from gpuplan.studies.inference.admission import (
     vllm_rules,
 )
 from gpuplan.studies.inference.disaggregation import kv_transfer
-from gpuplan.studies.inference.prefix import with_cached_prefix, with_held_prefix
+from gpuplan.studies.inference.prefix import with_cached_prefix, with_resident_prefix
 from gpuplan.studies.inference.step_table import lockstep_of, own_step_table, step_table
 from gpuplan.studies.inference.work import setup_work
 
@@ -106,7 +106,7 @@ class EvaluatedDeployment:
     def n_blocks(self) -> int:
         """KV blocks that one engine can hand out."""
         if self.scheduler.n_blocks is not None:
-            return self.scheduler.n_blocks // self._n_apart
+            return self.scheduler.n_blocks // self._n_disaggregated
         # What does not fit is answered as if a little room were left: the caller says so.
         left_bytes = self.memory.cache_bytes
         held_bytes = left_bytes if left_bytes > 0 else float(self.case.cache_bytes)
@@ -116,45 +116,47 @@ class EvaluatedDeployment:
             context_tokens=self.context_tokens,
             block_tokens=self.setup.settings.block_tokens,
         )
-        return n // self._n_apart
+        return n // self._n_disaggregated
 
     @cached_property
     def limits(self) -> EngineLimits:
         """What the scheduler of one engine may hand out, and what a request loses outside it."""
-        setup, asked = self.setup, self.scheduler
-        n_sequences = max(1, self._max_sequences // self._n_apart)
+        setup, requested = self.setup, self.scheduler
+        n_sequences = max(1, self._max_sequences // self._n_disaggregated)
         limits = EngineLimits(
             max_batch_tokens=self._most_tokens(n_sequences),
             max_sequences=n_sequences,
             n_blocks=self.n_blocks,
             block_tokens=setup.settings.block_tokens,
-            admission=admission_of(setup, asked, self.n_blocks, self._hybrid),
-            long_prefill_tokens=asked.long_prefill_tokens,
+            admission=admission_of(setup, requested, self.n_blocks, self._hybrid),
+            long_prefill_tokens=requested.long_prefill_tokens,
             max_context_tokens=setup.model.max_context_tokens,
-            caches_prefixes=caches_prefixes(setup, asked),
-            scheduling=asked.scheduling,
+            caches_prefixes=caches_prefixes(setup, requested),
+            scheduling=requested.scheduling,
             drafts=setup.drafts,
-            draws_acceptance=asked.draws_acceptance,
+            draws_acceptance=requested.draws_acceptance,
             start_s=self.start_s,
         )
         if not self.cached_tokens:
             return limits
         other_tokens = self._own_tokens
-        return with_held_prefix(limits, cached_tokens=self.cached_tokens, other_tokens=other_tokens)
+        return with_resident_prefix(
+            limits, cached_tokens=self.cached_tokens, other_tokens=other_tokens
+        )
 
     @cached_property
     def _hybrid(self) -> HybridPool | None:
         """The pool of a model with layers of several kinds, where it can be simulated."""
-        setup, asked = self.setup, self.scheduler
+        setup, requested = self.setup, self.scheduler
         is_one = setup.n_engines == setup.layout.pp == 1 and not self.spread.is_disaggregated
-        given = (asked.batching, asked.n_blocks, asked.admission.groups, setup.drafts)
+        given = (requested.batching, requested.n_blocks, requested.admission.groups, setup.drafts)
         is_usual = all(one is None for one in given)
         if setup.engine.name != VLLM or not is_one or not is_usual or self.cached_tokens:
             return None
         return hybrid_pool(setup, max(0.0, self.memory.cache_bytes), vllm_rules(setup))
 
     @property
-    def _n_apart(self) -> int:
+    def _n_disaggregated(self) -> int:
         """Stages that have a scheduler, and a share of sequences and cache, of their own."""
         return self.setup.layout.pp // self.setup.n_stages
 
@@ -276,9 +278,9 @@ class EvaluatedDeployment:
     def most_running(self) -> float:
         """Sequences that one replica runs at most: slots or KV cache."""
         limits = self.limits
-        held = limits.n_blocks * limits.block_tokens / max(1.0, self._own_tokens)
+        resident = limits.n_blocks * limits.block_tokens / max(1.0, self._own_tokens)
         n_decoding = self.spread.n_decode or self.setup.n_engines
-        return float(max(1.0, min(limits.max_sequences, held))) * n_decoding
+        return float(max(1.0, min(limits.max_sequences, resident))) * n_decoding
 
     def token_s(self, n_running: Floats) -> Floats:
         """Mean time per token with so many running and prompts read as they are answered."""

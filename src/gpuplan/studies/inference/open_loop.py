@@ -184,9 +184,9 @@ def _run(requests: Requests, fleet: Fleet, share: Share, *, slower: float) -> Op
 def _share(setup: ServingSetup, case: ServingCase, near: Served) -> Share:
     rate = case.requests_per_s
     n_all = max(1, round(setup.n_replicas))
-    n_run, asked = min(n_all, POOL), setup.load.n_requests
-    if asked is not None and asked / n_all <= MOST_REQUESTS:
-        return Share(rate, n_run, max(1, round(asked / n_all)), True)
+    n_run, requested = min(n_all, POOL), setup.load.n_requests
+    if requested is not None and requested / n_all <= MOST_REQUESTS:
+        return Share(rate, n_run, max(1, round(requested / n_all)), True)
     n_settled = N_TURNOVERS * rate * float(near.e2e_s)
     n = min(MOST_REQUESTS, max(LEAST_REQUESTS, math.ceil(n_settled)))
     ends_per_s = float(near.output_tokens_per_s) / case.output_tokens

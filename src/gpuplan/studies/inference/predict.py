@@ -56,15 +56,15 @@ def predict_inference(
     known = calibration or inference_calibration()
     labels = inference_labels(setup, benchmark=benchmark)
     deployment = EvaluatedDeployment(setup, constants_for(known, labels))
-    told = replica_forecast(deployment)
-    served = told.served
+    notes = replica_forecast(deployment)
+    served = notes.served
     ranged = Ranged(setup, known, labels)
     rate, whole, ttft, tpot = _estimates(deployment, ranged, served)
     return InferencePrediction(
         output_tokens_per_s=rate,
         ttft_mean_s=ttft,
         tpot_mean_s=tpot,
-        tpot_p50_s=ranged.estimate("tpot_p50_ms", told.tpot_p50_s),
+        tpot_p50_s=ranged.estimate("tpot_p50_ms", notes.tpot_p50_s),
         e2e_mean_s=whole,
         ttft_p99_s=ranged.tail("ttft_p99_ms", served.ttft_s),
         tpot_p99_s=ranged.tail("tpot_p99_ms", served.tpot_s),
@@ -72,7 +72,7 @@ def predict_inference(
         fits=deployment.fits,
         decode=breakdown(deployment, n_running=float(served.n_running)),
         novelty=ranged.novelty,
-        assumptions=told.assumptions,
+        assumptions=notes.assumptions,
     )
 
 
@@ -184,9 +184,9 @@ def _run_at_rate(of: EvaluatedDeployment, formula: ReplicaForecast) -> ReplicaFo
     from gpuplan.studies.inference.open_loop import open_loop_run, run_assumptions  # noqa: PLC0415
 
     run, case = open_loop_run(of), of.case
-    said = run_assumptions(run, of.setup)
+    stated = run_assumptions(run, of.setup)
     if run is None:
-        return formula._replace(assumptions=said)
+        return formula._replace(assumptions=stated)
     start_s = float(serve_start_s(of.work, of.step, of.regime, case, run.tpot_mean_s))
     first_s = start_s + run.wait_mean_s
     e2e_s = first_s + case.output_tokens * run.tpot_mean_s
@@ -194,7 +194,7 @@ def _run_at_rate(of: EvaluatedDeployment, formula: ReplicaForecast) -> ReplicaFo
     n_running = min(run.n_running, of.most_running)
     rate = formula.served.output_tokens_per_s
     served = Served(rate, first_s, run.tpot_mean_s, e2e_s, n_running)
-    return ReplicaForecast(served, run.tpot_p50_s, said)
+    return ReplicaForecast(served, run.tpot_p50_s, stated)
 
 
 def tpot_mean_s(setup: ServingSetup, served: Served) -> float:

@@ -39,7 +39,7 @@ def with_cached_prefix(table: StepTable, cached_tokens: float) -> StepTable:
     return replace(table, attention=moved)
 
 
-def with_held_prefix(
+def with_resident_prefix(
     limits: EngineLimits, *, cached_tokens: float, other_tokens: float
 ) -> EngineLimits:
     """Blocks for the rest of a request, so that as many requests fit as with their prefix."""

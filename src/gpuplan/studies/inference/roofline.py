@@ -48,8 +48,8 @@ def _points(setup: ServingSetup) -> list[PhasePoint]:
     work = setup_work(setup)
     prompt, answer = setup.load.input_tokens, setup.load.output_tokens
     first = StepLoad(prompt, (prompt + 1) / 2, 1.0, 0.0, 0.0)
-    asked = setup.load.n_sequences
-    batches = sorted({*DECODE_BATCHES, *([int(asked)] if asked else [])})
+    requested = setup.load.n_sequences
+    batches = sorted({*DECODE_BATCHES, *([int(requested)] if requested else [])})
     decodes = [StepLoad(0.0, 0.0, 0.0, float(n), prompt + answer / 2) for n in batches]
     return [
         phase_point("prefill", work, k, first),

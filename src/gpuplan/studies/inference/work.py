@@ -77,7 +77,7 @@ def _link(accelerator: Accelerator, layout: ServingLayout, engine_name: str) -> 
     if scale_up is not None and scale_up.name == NETWORK:
         return fabric_link(scale_up.bytes_per_s)
     engine = LINK_ENGINES.get(engine_name, engine_name)
-    n_ranks = layout.tp if layout.is_dealt_over_servers else layout.n_joined
+    n_ranks = layout.tp if layout.is_expert_parallel_over_servers else layout.n_joined
     return link_of(accelerator, n_ranks=max(2, n_ranks), engine=engine)
 
 
@@ -88,7 +88,7 @@ def _over_servers(work: StepWork, layout: ServingLayout, n_server: int) -> StepW
     """
     if layout.network_bytes_per_s is None:
         return work
-    if layout.is_dealt_over_servers:
+    if layout.is_expert_parallel_over_servers:
         n, n_here = layout.ep, min(n_server, layout.ep // 2)
         share = (n - 1) / (n_here * (n - n_here))
         dispatch = all_to_all_curve(n, fabric_link(share * layout.network_bytes_per_s))

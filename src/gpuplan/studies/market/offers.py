@@ -105,8 +105,8 @@ def market_of(
     assumptions: list[Assumption] = []
     whole = rentable(offers)
     known = [offer for offer in whole if has_room(offer, catalog)]
-    if own.kept:
-        covered = {rate.node.accelerator for rate in own.kept}
+    if own.accepted:
+        covered = {rate.node.accelerator for rate in own.accepted}
         wanted = named - covered
         assumptions.append(_own_market_note(wanted))
         listed = published(scenario, known, today=today, only=wanted, named=wanted)
@@ -120,10 +120,10 @@ def market_of(
     standing = tuple(standing_nodes(scenario, catalog, place))
     if standing:
         assumptions += place.assumptions
-    for rate in bought.kept:
+    for rate in bought.accepted:
         assumptions += rate.assumptions
     market = Market(
-        rates=(*own.kept, *bought.kept, *listed.kept),
+        rates=(*own.accepted, *bought.accepted, *listed.accepted),
         shown=listed.shown,
         refused=(*own.refused, *bought.refused, *listed.refused),
         assumptions=tuple(dict.fromkeys(assumptions)),
@@ -160,10 +160,10 @@ def _own_rates(scenario: Scenario, catalog: Catalog) -> Rates:
     measured = {each.accelerator for work in scenario.workloads for each in work.capacities}
     named = (
         replace(rate, node=replace(rate.node, accelerator=_id(rate.node.accelerator, catalog)))
-        for rate in found.kept
+        for rate in found.accepted
     )
-    kept = tuple(rate if rate.node.name in measured else _whole_cpus(rate) for rate in named)
-    return Rates(kept=kept, refused=found.refused)
+    retained = tuple(rate if rate.node.name in measured else _whole_cpus(rate) for rate in named)
+    return Rates(accepted=retained, refused=found.refused)
 
 
 def _whole_cpus(rate: NodeRate) -> NodeRate:
@@ -218,8 +218,8 @@ def has_room(offer: Offer, catalog: Catalog) -> bool:
     card = catalog.accelerators.get(AcceleratorId(offer.accelerator or ""))
     if card is None or offer.shape.ram_bytes is None:
         return True
-    held = card.memory.marketed_bytes * offer.n_accelerators
-    return offer.shape.ram_bytes >= LEAST_HOST_FRAC * held
+    resident = card.memory.marketed_bytes * offer.n_accelerators
+    return offer.shape.ram_bytes >= LEAST_HOST_FRAC * resident
 
 
 def _room_note(n: int) -> list[Assumption]:

@@ -110,7 +110,7 @@ def bought_nodes(
     for accelerator, given in _for_sale(scenario, catalog):
         n = sizes[str(accelerator.id)]
         street = None if given else catalog.node_price(str(accelerator.id), n)
-        price, told = hardware_price(accelerator, n, given=given, street=street)
+        price, assumed = hardware_price(accelerator, n, given=given, street=street)
         if price is None:
             continue
         node = NodeKind(
@@ -126,7 +126,7 @@ def bought_nodes(
             ownership=terms.ownership,
             running=terms.running,
             evidence=PriceEvidence(source=street.source if street else "user"),
-            assumptions=(*told, *notes, *place.assumptions),
+            assumptions=(*assumed, *notes, *place.assumptions),
         )
 
 
@@ -254,11 +254,11 @@ def _bought_running(
 ) -> tuple[NodeRunning, tuple[Assumption, ...]]:
     """Running costs of a bought node: space and support are told where nobody gave them."""
     running = _running(scenario, power, place)
-    support, told = support_of(scenario.prices.support_frac_per_year)
+    support, notes = support_of(scenario.prices.support_frac_per_year)
     space, more = colocation_of(
         scenario.prices.colocation_usd_per_w_month, has_own_site=scenario.site is not None
     )
     return replace(running, support_frac_per_year=support, colocation_usd_per_w_month=space), (
-        *told,
+        *notes,
         *more,
     )

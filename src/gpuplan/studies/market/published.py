@@ -31,7 +31,7 @@ CPU_VCPUS = {"cpu-xeon-8480": 112}
 class Published(NamedTuple):
     """Published rates: those that may carry a plan, those that are only shown, and refusals."""
 
-    kept: tuple[NodeRate, ...]
+    accepted: tuple[NodeRate, ...]
     shown: tuple[NodeRate, ...]
     refused: tuple[PriceRefusal, ...]
 
@@ -56,16 +56,16 @@ def published(
     """The cheapest offer of equal machines; indicative ones where only they carry what is named."""
     carried = [*_carried_offers(scenario.policy, known, only, today)]
     listed = {each.accelerator for each in carried if not each.indicative}
-    asked = {*named} - listed
-    usable = [each for each in carried if not each.indicative or each.accelerator in asked]
-    rest = [each for each in carried if each.indicative and each.accelerator not in asked]
+    requested = {*named} - listed
+    usable = [each for each in carried if not each.indicative or each.accelerator in requested]
+    rest = [each for each in carried if each.indicative and each.accelerator not in requested]
     oldest = oldest_days(known, today)
     found = _rates(_cheapest(usable, today, oldest), today, oldest, purchases=PURCHASES)
     others = _rates(_cheapest(rest, today, oldest), today, oldest, purchases=ON_DEMAND)
-    kept, shown = _apart(scenario, found.kept)
+    retained, shown = _apart(scenario, found.accepted)
     return Published(
-        kept=kept,
-        shown=(*shown, *others.kept),
+        accepted=retained,
+        shown=(*shown, *others.accepted),
         refused=(*found.refused, *others.refused, *_only_indicative(rest, listed)),
     )
 
@@ -80,9 +80,11 @@ def _carried_offers(
         if name is None or name not in only or not fits(policy.clouds, offer.cloud):
             continue
         if policy.regions == Choice() or is_place_allowed(offer, policy.regions):
-            is_asked = policy.is_indicative_price_allowed or offer.cloud in policy.clouds.allowed
+            is_requested = (
+                policy.is_indicative_price_allowed or offer.cloud in policy.clouds.allowed
+            )
             doubt = UNCONFIRMED if policy.regions != Choice() and not offer.region else ""
-            why = "" if is_asked else indicative(offer, today, fresh) or doubt
+            why = "" if is_requested else indicative(offer, today, fresh) or doubt
             yield Carried(name, offer, why, doubt)
 
 
@@ -130,7 +132,7 @@ def _cheapest(offers: Iterable[Carried], today: date, oldest: int) -> list[Carri
                 best.append(each)
                 if catalog_rates(
                     [each.offer], today, purchases=ON_DEMAND, max_age_days=oldest
-                ).kept:
+                ).accepted:
                     usable = _usable_bytes_per_s(each.offer)
     return best
 
@@ -158,13 +160,13 @@ def _rates(
         )
 
     found = [(each, of(each.offer)) for each in offers]
-    kept = (
+    retained = (
         _marked(_as_sockets(rate), e.indicative or e.doubt)
         for e, part in found
-        for rate in part.kept
+        for rate in part.accepted
     )
     return Rates(
-        kept=tuple(_for_spanning([*kept])),
+        accepted=tuple(_for_spanning([*retained])),
         refused=tuple(refusal for _, part in found for refusal in part.refused),
     )
 
@@ -216,8 +218,8 @@ def _apart(
         is_trusted = policy.is_indicative_price_allowed or not is_advertised
         return rate.purchase in allowed and is_trusted
 
-    kept = tuple(rate for rate in rates if may_win(rate))
-    return kept, tuple(rate for rate in rates if not may_win(rate))
+    retained = tuple(rate for rate in rates if may_win(rate))
+    return retained, tuple(rate for rate in rates if not may_win(rate))
 
 
 def _carried(offer: Offer) -> str | None:

@@ -60,12 +60,12 @@ def _by_condition(path: Path) -> dict[str, list[Row]]:
     """Rows by what was asked of them; equal conditions are repetitions."""
     found: dict[str, list[Row]] = defaultdict(list)
     for row in read_csv_rows(path):
-        asked = {
+        requested = {
             name: value.strip()
             for name, value in row.items()
             if name not in FINGERPRINT and not name.startswith(MEASURED) and value.strip()
         }
-        found[" ".join(f"{name}={value}" for name, value in sorted(asked.items()))].append(row)
+        found[" ".join(f"{name}={value}" for name, value in sorted(requested.items()))].append(row)
     return dict(found)
 
 

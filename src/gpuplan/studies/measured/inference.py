@@ -88,7 +88,7 @@ def serving_setup(row: Row) -> ServingSetup:
         settings=_settings(row, engine, accelerator=accelerator, load=load),
         load=load,
         n_replicas=max(1.0, n / layout.n_accelerators),
-        drafts_tokens="multi-token" in row.get("flag", ""),
+        is_speculative="multi-token" in row.get("flag", ""),
     )
 
 
@@ -237,9 +237,9 @@ def _formats(
 
 def _unsaid_format(model: Model, accelerator: Accelerator, row: Row) -> NumberFormat | None:
     if "mlperf" not in row.get("source", ""):
-        asked, found = row["model"].lower(), model.name.lower()
+        requested, found = row["model"].lower(), model.name.lower()
         # Another precision of the same network was found: the row's own is not quantized.
-        is_other = any(word in found and word not in asked for word in QUANTIZED_WORDS)
+        is_other = any(word in found and word not in requested for word in QUANTIZED_WORDS)
         return FORMATS["bf16"] if is_other else None
     peaks = accelerator.peak_flop_per_s
     name = "nvfp4" if "fp4" in peaks else "fp8" if "fp8" in peaks else "bf16"

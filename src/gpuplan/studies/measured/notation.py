@@ -86,13 +86,13 @@ def noted_layout(note: str, n: int, *, tp: int, pp: int) -> ServingLayout | None
 
     `tp` is 0 where its column is empty; columns win over words.
     """
-    spread, dealt = SPREAD.search(note), DEALT.search(note)
+    spread, expert_group = SPREAD.search(note), DEALT.search(note)
     if spread:
         dp = int(spread[1])
         each = tp if tp > 1 and dp == 1 else max(1, n // dp // pp)
         return ServingLayout(tp=each, pp=pp, dp=dp, ep=int(spread[3]))
-    if dealt or "attention-DP" in note:
-        n_ranks = int(dealt[1]) if dealt else n
+    if expert_group or "attention-DP" in note:
+        n_ranks = int(expert_group[1]) if expert_group else n
         return ServingLayout(tp=1, dp=n_ranks, ep=n_ranks)
     if "Pipeline" in note and tp <= 1:
         return ServingLayout(tp=1, pp=n)

@@ -204,12 +204,12 @@ def _cut(model: Model, n_layers: int) -> Model:
 def fabric_of(accelerator: Accelerator, *, stated: str = "", n_node: int | None = None) -> Fabric:
     """Links of a server, the accelerator's usual one unless its size is given, and its NICs."""
     n_node = n_node or _n_node(accelerator)
-    n_island = max(n_node, _n_rack(accelerator))
+    n_domain = max(n_node, _n_rack(accelerator))
     rate, _ = nic_bytes_per_s(stated, accelerator, n_node=n_node)
     outside = fabric_link(rate, fabric=fabric_kind(stated))
     # Cards of one server that no bridge or switch joins talk over the host's bus.
-    inside = link_of(accelerator, n_ranks=min(8, n_island))
-    return Fabric(n_island=n_island, inside=inside, outside=outside, n_node=n_node)
+    inside = link_of(accelerator, n_ranks=min(8, n_domain))
+    return Fabric(n_domain=n_domain, inside=inside, outside=outside, n_node=n_node)
 
 
 def _n_rack(accelerator: Accelerator) -> int:
@@ -308,7 +308,7 @@ def _setup(
         compute=compute,
         attention=stack.attention,
         kernels="grouped" if stack.fuses_experts and compute in NARROW else stack.kernels,
-        scatters_handover=stack.scatters_handover,
+        scatters_stage_output=stack.scatters_stage_output,
     )
     gradient = 4.0 if "default" in row.text("note").lower() else stack.gradient_bytes
     states = StateBytes(gradient_bytes_per_param=gradient)

@@ -31,12 +31,12 @@ def refuse_empty(telemetry: Telemetry) -> Telemetry:
 
 
 def device_facts(
-    telemetry: Telemetry, asked: DiagnoseRequest
+    telemetry: Telemetry, request: DiagnoseRequest
 ) -> tuple[dict[int, DeviceFacts], list[Assumption]]:
     """What the catalog knows of each device, found by the name that the source gives it."""
-    names = [asked.accelerator or subject.model or "" for subject in telemetry.subjects]
-    known, assumed = _facts_by_name(dict.fromkeys(names), asked)
-    unknown = DeviceFacts(usd_per_h=asked.usd_per_h)
+    names = [request.accelerator or subject.model or "" for subject in telemetry.subjects]
+    known, assumed = _facts_by_name(dict.fromkeys(names), request)
+    unknown = DeviceFacts(usd_per_h=request.usd_per_h)
     return {row: known.get(name, unknown) for row, name in enumerate(names)}, assumed
 
 
@@ -53,18 +53,18 @@ def model_facts(name: str | None) -> ModelFacts | None:
 
 
 def facts_of_fleet(
-    models: Sequence[str], asked: DiagnoseRequest
+    models: Sequence[str], request: DiagnoseRequest
 ) -> tuple[list[DeviceFacts], list[Assumption]]:
     """Facts of each device of a fleet by its model's name; the unknown ones are empty."""
-    known, assumed = _facts_by_name({asked.accelerator or model for model in models}, asked)
-    return [known.get(asked.accelerator or model, DeviceFacts()) for model in models], assumed
+    known, assumed = _facts_by_name({request.accelerator or model for model in models}, request)
+    return [known.get(request.accelerator or model, DeviceFacts()) for model in models], assumed
 
 
-def mean_price(facts: Sequence[DeviceFacts], asked: DiagnoseRequest) -> float | None:
+def mean_price(facts: Sequence[DeviceFacts], request: DiagnoseRequest) -> float | None:
     """The price of an accelerator-hour: as given, else the mean of what is known."""
     prices = [one.usd_per_h for one in facts if one.usd_per_h is not None]
-    if asked.usd_per_h is not None or not prices:
-        return asked.usd_per_h
+    if request.usd_per_h is not None or not prices:
+        return request.usd_per_h
     return mean(prices)
 
 
@@ -74,27 +74,27 @@ def power_limits_w(facts: Sequence[DeviceFacts]) -> Floats:
 
 
 def _facts_by_name(
-    names: Iterable[str], asked: DiagnoseRequest
+    names: Iterable[str], request: DiagnoseRequest
 ) -> tuple[dict[str, DeviceFacts], list[Assumption]]:
     catalog = read_catalog()
-    found = {name: _named(name, catalog, asked) for name in names if name}
+    found = {name: _named(name, catalog, request) for name in names if name}
     notes = [note for _, assumed in found.values() for note in assumed]
     return {name: facts for name, (facts, _) in found.items()}, notes
 
 
 def _named(
-    name: str, catalog: Catalog, asked: DiagnoseRequest
+    name: str, catalog: Catalog, request: DiagnoseRequest
 ) -> tuple[DeviceFacts, list[Assumption]]:
     try:
         choice = find_accelerator(name, catalog)
     except InputError:
-        if asked.accelerator:
+        if request.accelerator:
             raise
         why = "its power, memory and links are not compared with the board's"
         unknown = assume(f"device {name!r}", "not in the catalog", why, "--on")
-        return DeviceFacts(usd_per_h=asked.usd_per_h), [unknown]
+        return DeviceFacts(usd_per_h=request.usd_per_h), [unknown]
     device = choice.accelerator
-    usd_per_h, assumed = _price(device, asked)
+    usd_per_h, assumed = _price(device, request)
     return DeviceFacts(
         tdp_w=device.power.limit_w,
         memory_bytes=device.memory.driver_bytes,
@@ -108,9 +108,9 @@ def _named(
     ), [*choice.assumptions, *assumed]
 
 
-def _price(device: Accelerator, asked: DiagnoseRequest) -> tuple[float | None, list[Assumption]]:
-    if asked.usd_per_h is not None:
-        return asked.usd_per_h, []
+def _price(device: Accelerator, request: DiagnoseRequest) -> tuple[float | None, list[Assumption]]:
+    if request.usd_per_h is not None:
+        return request.usd_per_h, []
     by_cloud: dict[str, list[float]] = {}
     for offer in rentable(read_offers()):
         if offer.accelerator == device.id and (price := offer.usd_per_accelerator_h):

@@ -31,32 +31,34 @@ def outlook_of(source: Path | LiveSource, request: ForecastRequest | None = None
     return outlook(read_source(source), request or ForecastRequest())
 
 
-def outlook(telemetry: Telemetry, asked: ForecastRequest) -> Outlook:
+def outlook(telemetry: Telemetry, request: ForecastRequest) -> Outlook:
     """The same, of telemetry that is here."""
-    series = demand_series(telemetry, asked.metric, asked.step_s)
-    found = forecast(series, asked.horizon_s)
+    series = demand_series(telemetry, request.metric, request.step_s)
+    found = forecast(series, request.horizon_s)
     peaks = weekly_peaks(series.level, series.step_s)
-    trend = _trend(peaks, asked)
-    capacity = asked.n_capacity if asked.n_capacity is not None else _capacity(series.name, asked)
+    trend = _trend(peaks, request)
+    capacity = (
+        request.n_capacity if request.n_capacity is not None else _capacity(series.name, request)
+    )
     use = float(peaks[-1]) / capacity if capacity and len(peaks) else None
-    rows, assumed = _advice(asked, trend, use, terms=_terms(asked, trend, peaks, found))
+    rows, assumed = _advice(request, trend, use, terms=_terms(request, trend, peaks, found))
     return Outlook(
         forecast=found,
         trend=trend,
         peak_use_frac=use,
         advice=rows,
-        no_advice=None if rows else _no_advice(asked, use, series.name),
+        no_advice=None if rows else _no_advice(request, use, series.name),
         assumptions=tuple(assumed),
     )
 
 
-def _no_advice(asked: ForecastRequest, use: float | None, metric: str) -> str | None:
+def _no_advice(request: ForecastRequest, use: float | None, metric: str) -> str | None:
     """What is missing for order dates that were asked for; None where nobody asked."""
-    if asked.lead_s is None and asked.n_devices is None:
+    if request.lead_s is None and request.n_devices is None:
         return None
-    if asked.lead_s is None or asked.n_devices is None:
+    if request.lead_s is None or request.n_devices is None:
         missing = (
-            "the lead time (--lead-weeks)" if asked.lead_s is None else "the fleet (--devices)"
+            "the lead time (--lead-weeks)" if request.lead_s is None else "the fleet (--devices)"
         )
         return f"{missing} is not given"
     if use is None:
@@ -64,37 +66,37 @@ def _no_advice(asked: ForecastRequest, use: float | None, metric: str) -> str | 
     return "the history is too short for a trend of weekly peaks: give --growth per month"
 
 
-def _capacity(metric: str, asked: ForecastRequest) -> float | None:
+def _capacity(metric: str, request: ForecastRequest) -> float | None:
     """A share is its own capacity, that of GPUs in use is the fleet; a rate has none we know of."""
     if metric == "allocated_count":
-        return asked.n_devices
+        return request.n_devices
     return 1.0 if metric.endswith("_frac") else None
 
 
-def _trend(peaks: Floats, asked: ForecastRequest) -> Trend | None:
+def _trend(peaks: Floats, request: ForecastRequest) -> Trend | None:
     """Growth by the model that was asked for, or that did best on the past."""
     record = back_tested(peaks)
     best = record[0].model if record else "compound"
-    found = trend_of(peaks, asked.growth_model or best)
+    found = trend_of(peaks, request.growth_model or best)
     return None if found is None else replace(found, record=record)
 
 
 def _terms(
-    asked: ForecastRequest, trend: Trend | None, peaks: Floats, found: DemandForecast
+    request: ForecastRequest, trend: Trend | None, peaks: Floats, found: DemandForecast
 ) -> OrderTerms | None:
     """What an order depends on; None where fleet or lead time are not given."""
-    if asked.lead_s is None or asked.n_devices is None:
+    if request.lead_s is None or request.n_devices is None:
         return None
-    is_given = asked.growth_frac_per_month is not None or trend is None
-    model = asked.growth_model or ("compound" if is_given or trend is None else trend.model)
+    is_given = request.growth_frac_per_month is not None or trend is None
+    model = request.growth_model or ("compound" if is_given or trend is None else trend.model)
     now_s = float(found.at_s[0])
     return OrderTerms(
-        n_devices=asked.n_devices,
-        lead_s=asked.lead_s,
-        trigger_frac=asked.trigger_frac,
-        target_frac=asked.target_frac,
-        lead_high_s=asked.lead_high_s,
-        service_frac=asked.service_frac,
+        n_devices=request.n_devices,
+        lead_s=request.lead_s,
+        trigger_frac=request.trigger_frac,
+        target_frac=request.target_frac,
+        lead_high_s=request.lead_high_s,
+        service_frac=request.service_frac,
         model=model,
         weekly_error_frac=weekly_error_frac(peaks, trend),
         now_s=now_s if now_s > EPOCH_S else None,
@@ -102,11 +104,11 @@ def _terms(
 
 
 def _advice(
-    asked: ForecastRequest, trend: Trend | None, use: float | None, *, terms: OrderTerms | None
+    request: ForecastRequest, trend: Trend | None, use: float | None, *, terms: OrderTerms | None
 ) -> tuple[tuple[OrderAdvice, ...], list[Assumption]]:
     if use is None or terms is None:
         return (), []
-    growth, assumed = asked.growth_frac_per_month, []
+    growth, assumed = request.growth_frac_per_month, []
     if growth is None and trend is None:
         return (), []
     if growth is None and trend is not None and trend.high_frac - trend.low_frac > ALIKE:
@@ -118,20 +120,20 @@ def _advice(
         whose = "was given" if growth is not None else "was observed, which hardly varied"
         why = f"half and one and a half of the growth that {whose}"
         assumed.append(Assumption(what="other growths", value=value, why=why, change="--growth"))
-    assumed += _assumed(asked, trend)
+    assumed += _assumed(request, trend)
     return advice(use, growths, terms), assumed
 
 
-def _assumed(asked: ForecastRequest, trend: Trend | None) -> Iterator[Assumption]:
+def _assumed(request: ForecastRequest, trend: Trend | None) -> Iterator[Assumption]:
     """Defaults of safety stock and growth model, with how to change them."""
-    if asked.lead_high_s is None:
+    if request.lead_high_s is None:
         why = "no late lead time is given: the supplier delivers as quoted"
         yield assume("supplier risk", "none", why, "--lead-weeks-high")
     why = "safety stock covers demand and lead time with this probability"
-    yield assume("service level", f"{asked.service_frac:.0%}", why, "--service-level")
-    if asked.growth_model is None and asked.growth_frac_per_month is not None:
+    yield assume("service level", f"{request.service_frac:.0%}", why, "--service-level")
+    if request.growth_model is None and request.growth_frac_per_month is not None:
         why = "a growth per month that is given multiplies each month"
         yield assume("growth model", "compound", why, "--growth-model")
-    elif asked.growth_model is None and trend is not None and not trend.record:
+    elif request.growth_model is None and trend is not None and not trend.record:
         why = "fewer than six weeks: too short a past to try other models on"
         yield assume("growth model", trend.model, why, "--growth-model")

@@ -23,16 +23,16 @@ FORECAST_HOURS = 24 * 7 * 8  # a forecast and its record look back no further
 
 
 def remembered(
-    telemetry: Telemetry, kept: Sequence[WatchPoint], *, now_s: float
+    telemetry: Telemetry, retained: Sequence[WatchPoint], *, now_s: float
 ) -> tuple[WatchPoint, ...]:
     """The past with this look's demand as the present hour; bounded, oldest first."""
-    metric = kept[-1].metric if kept else next((m for m in DEMAND if telemetry.of(m)), None)
+    metric = retained[-1].metric if retained else next((m for m in DEMAND if telemetry.of(m)), None)
     if metric is None or not any(series.is_given.any() for series in telemetry.of(metric)):
-        return tuple(kept)  # a look without demand is no reason to forget the past
+        return tuple(retained)  # a look without demand is no reason to forget the past
     series = demand_series(telemetry, metric, None)
     hour_s = now_s // HOUR * HOUR
     point = WatchPoint(at_s=hour_s, n_demand=float(series.level.mean()), metric=series.name)
-    older = [one for one in kept if one.at_s < hour_s and one.metric == series.name]
+    older = [one for one in retained if one.at_s < hour_s and one.metric == series.name]
     return tuple([*older, point][-KEPT_HOURS:])
 
 

@@ -67,19 +67,19 @@ def predict_network(
     request = request or NetworkRequest()
     catalog = with_overlays(read_catalog(), overlays)
     choice = find_accelerator(on, catalog)
-    card, told = choice.accelerator, list(choice.assumptions)
+    card, notes = choice.accelerator, list(choice.assumptions)
     images = vision_named(name)
     model = None if images else _model(name)
     if model is None and not images:
-        return _pipeline(name, card, told)
+        return _pipeline(name, card, notes)
     if model is not None and model.kind == "speech":
-        return speech_forecast(model, card, request, told)
+        return speech_forecast(model, card, request, notes)
     if model is not None and model.kind == "recommender":
-        return recommender_forecast(model, card, request, told)
+        return recommender_forecast(model, card, request, notes)
     name = model_label(model) if model is not None else images[0].name.split(".")[0]
     kind, work, assumed = _work(name, model, card, request)
-    told += assumed
-    told.append(assume("software", STACKS[kind], "what the measurements ran on", ""))
+    notes += assumed
+    notes.append(assume("software", STACKS[kind], "what the measurements ran on", ""))
     seconds = _seconds(name, kind, work, card, request.precision or sixteen_bits(card))
     return NetworkForecast(
         name=name,
@@ -88,7 +88,7 @@ def predict_network(
         batch=request.batch,
         work=work,
         batch_s=network_estimate(seconds, kind, model=name, accelerator=card),
-        assumptions=tuple(told),
+        assumptions=tuple(notes),
     )
 
 
@@ -118,7 +118,7 @@ def _seconds(
     return max(busy_s, LAUNCHES_S.get(kind, 0.0))
 
 
-def _pipeline(name: str, card: Accelerator, told: list[Assumption]) -> NetworkForecast:
+def _pipeline(name: str, card: Accelerator, notes: list[Assumption]) -> NetworkForecast:
     board = benchmarked_board(card)
     rate = benchmark_rate(name, board, known=board_figures(), speed_ratio=speed_ratio)
     batch_s = Estimate(
@@ -128,7 +128,7 @@ def _pipeline(name: str, card: Accelerator, told: list[Assumption]) -> NetworkFo
         tier=rate.tier,
         sources=rate.sources,
     )
-    told.append(assume("pipeline", name, "an MLPerf entry, tuned by its submitters", ""))
+    notes.append(assume("pipeline", name, "an MLPerf entry, tuned by its submitters", ""))
     return NetworkForecast(
         name=name,
         kind="pipeline",
@@ -136,7 +136,7 @@ def _pipeline(name: str, card: Accelerator, told: list[Assumption]) -> NetworkFo
         batch=1,
         work=None,
         batch_s=batch_s,
-        assumptions=tuple(told),
+        assumptions=tuple(notes),
     )
 
 
@@ -197,8 +197,8 @@ def _vision(
         batch=request.batch,
     )
     kind: NetworkKind = "vision-training" if request.is_training else "vision"
-    told = [assume("picture", f"{at} x {at}", "the usual size unless given", "--image-size")]
-    return ("vision-cpu" if card.is_cpu else kind), work, told
+    notes = [assume("picture", f"{at} x {at}", "the usual size unless given", "--image-size")]
+    return ("vision-cpu" if card.is_cpu else kind), work, notes
 
 
 def _encoder(
@@ -210,13 +210,13 @@ def _encoder(
         n_tokens=request.n_tokens,
         batch=request.batch,
     )
-    told = [assume("text", f"{request.n_tokens} tokens", "as asked or usual", "--tokens")]
+    notes = [assume("text", f"{request.n_tokens} tokens", "as asked or usual", "--tokens")]
     if not card.is_cpu:
-        return "encoder", work, told
+        return "encoder", work, notes
     # No encoder was measured on a processor: its reach is that of image networks there.
     why = "no encoder was measured on a CPU"
-    told.append(assume("utilization of the CPU", "that of image networks", why, ""))
-    return "vision-cpu", on_processor(work), told
+    notes.append(assume("utilization of the CPU", "that of image networks", why, ""))
+    return "vision-cpu", on_processor(work), notes
 
 
 def _model(name: str) -> Model | None:

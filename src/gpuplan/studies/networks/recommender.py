@@ -25,7 +25,7 @@ LEAST_CALL_S = 0.0002  # some hundred kernels, launched as one graph
 
 
 def recommender_forecast(
-    model: Model, card: Accelerator, request: NetworkRequest, told: list[Assumption]
+    model: Model, card: Accelerator, request: NetworkRequest, notes: list[Assumption]
 ) -> NetworkForecast:
     """Time of a batch of items on one accelerator, with its range."""
     work = recommender_work(model, batch=request.batch)
@@ -38,9 +38,9 @@ def recommender_forecast(
         tier=found[0].tier if len(found) == 1 else "estimated",
         sources=found[0].sources,
     )
-    told.append(assume("software", "as MLPerf's submitters tuned it", "what was measured", ""))
+    notes.append(assume("software", "as MLPerf's submitters tuned it", "what was measured", ""))
     rows = f"{model.embedding.n_rows_per_sample} rows of {model.main.hidden_size}"
-    told.append(assume("sample", f"one item: {rows}", "as its tables are read", ""))
+    notes.append(assume("sample", f"one item: {rows}", "as its tables are read", ""))
     return NetworkForecast(
         name=model.name,
         kind="recommender",
@@ -48,7 +48,7 @@ def recommender_forecast(
         batch=request.batch,
         work=work,
         batch_s=batch_s,
-        assumptions=tuple(told),
+        assumptions=tuple(notes),
     )
 
 

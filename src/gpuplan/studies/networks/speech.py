@@ -44,7 +44,7 @@ LEAST_CALL_S = 0.02  # a call of few seconds of sound waits for some 500 launche
 
 
 def speech_forecast(
-    model: Model, card: Accelerator, request: NetworkRequest, told: list[Assumption]
+    model: Model, card: Accelerator, request: NetworkRequest, notes: list[Assumption]
 ) -> NetworkForecast:
     """Time of a batch of recordings on one accelerator, with its range."""
     is_windowed = model.architecture == "whisper"
@@ -57,8 +57,8 @@ def speech_forecast(
         tier="estimated",
         sources=(source,),
     )
-    told.append(assume("software", engine, "what the measurements ran on", ""))
-    told.append(assume("audio", f"{request.audio_s:g} s", "of one request", "request.audio_s"))
+    notes.append(assume("software", engine, "what the measurements ran on", ""))
+    notes.append(assume("audio", f"{request.audio_s:g} s", "of one request", "request.audio_s"))
     return NetworkForecast(
         name=model.name,
         kind="speech",
@@ -66,7 +66,7 @@ def speech_forecast(
         batch=request.batch,
         work=None if is_windowed else speech_work(model, request.audio_s, batch=request.batch),
         batch_s=batch_s,
-        assumptions=tuple(told),
+        assumptions=tuple(notes),
     )
 
 

@@ -146,9 +146,9 @@ def _periods(choice: Choice) -> Iterator[PeriodCost]:
 
 
 def _n_accelerators(choice: Choice, period: int) -> int:
-    held = [
+    provisioned = [
         h.n_nodes[0, period] * choice.pool(h.pool).n_accelerators_per_node
-        for h in choice.selection.held
+        for h in choice.selection.provisioned
         if not choice.pool(h.pool).accelerator.startswith("cpu")
     ]
-    return int(np.sum(held, axis=0).max(initial=0)) if held else 0
+    return int(np.sum(provisioned, axis=0).max(initial=0)) if provisioned else 0

@@ -20,7 +20,7 @@ from gpuplan.domain.plan.selection import (
     BillLine,
     FleetOption,
     NodePool,
-    NodesHeld,
+    ProvisionedNodes,
     Selection,
 )
 from gpuplan.domain.plan.sizing import Sized
@@ -94,9 +94,11 @@ def chosen_plan(choice: Choice, bill: PlanBill) -> ChosenPlan:
     )
 
 
-def held_in(choice: Choice, pool: str) -> list[NodesHeld]:
+def provisioned_in(choice: Choice, pool: str) -> list[ProvisionedNodes]:
     """Nodes of one pool, by terms, that are held at any time."""
-    return [h for h in choice.selection.held if h.pool == pool and h.n_nodes.max(initial=0) > 0]
+    return [
+        h for h in choice.selection.provisioned if h.pool == pool and h.n_nodes.max(initial=0) > 0
+    ]
 
 
 def _pools(choice: Choice) -> Iterator[PlannedPool]:
@@ -142,7 +144,9 @@ def _pool(choice: Choice, row: FleetRow, *, is_first: bool, is_shared: bool) -> 
     candidate, option = row.sized.candidate, row.option
     lines = tuple(_purchases(choice, option.pool)) if is_first and not choice.host else ()
     start = option.first_period
-    n_nodes = int(sum(h.n_nodes[0, start] for h in held_in(choice, option.pool)).max(initial=0))
+    n_nodes = int(
+        sum(h.n_nodes[0, start] for h in provisioned_in(choice, option.pool)).max(initial=0)
+    )
     need = int(option.need[0, start].max(initial=0)) + option.n_reserve
     is_cpu = str(candidate.accelerator).startswith("cpu")
     n = need if is_shared else n_nodes * row.n_per_node
@@ -223,17 +227,19 @@ def _purchases(choice: Choice, pool: str) -> Iterator[PurchaseLine]:
     horizon = choice.table.problem.horizon
     share = horizon.hour_s / horizon.hour_s.sum()
     share_periods = horizon.running_discount_frac
-    for held in held_in(choice, pool):
-        rate = choice.table.rates.get(held.terms)
-        peak = int(held.n_nodes.max())
-        mean = float((held.n_nodes[0] * share).sum(axis=1).mean())
+    for provisioned in provisioned_in(choice, pool):
+        rate = choice.table.rates.get(provisioned.terms)
+        peak = int(provisioned.n_nodes.max())
+        mean = float((provisioned.n_nodes[0] * share).sum(axis=1).mean())
         mean *= len(share_periods) * horizon.period_s / (choice.n_months * MONTH)
-        usd = _terms_usd(choice, held.terms, pool) / choice.n_months
+        usd = _terms_usd(choice, provisioned.terms, pool) / choice.n_months
         price = _price(rate, choice.pool(pool))
         if rate is not None and rate.capital is not None and not rate.capital.is_sunk:
             price = price.scaled(usd / (mean * HOURS_PER_MONTH) / price.value)  # as billed
         yield PurchaseLine(
-            purchase="existing" if held.terms.startswith("existing") else held.purchase,
+            purchase="existing"
+            if provisioned.terms.startswith("existing")
+            else provisioned.purchase,
             offer=rate.node.name if rate else pool,
             cloud=(rate.node.cloud or "") if rate else "",
             region=(rate.node.region or "") if rate else "",
@@ -250,9 +256,9 @@ def _purchases(choice: Choice, pool: str) -> Iterator[PurchaseLine]:
 
 def weak_prices(choice: Choice) -> Iterator[Assumption]:
     """Prices of the plan that rest on old or general evidence."""
-    for held in choice.selection.held:
-        rate = choice.table.rates.get(held.terms)
-        if rate is not None and rate.evidence.is_weak and held.n_nodes.max(initial=0) > 0:
+    for provisioned in choice.selection.provisioned:
+        rate = choice.table.rates.get(provisioned.terms)
+        if rate is not None and rate.evidence.is_weak and provisioned.n_nodes.max(initial=0) > 0:
             yield Assumption(
                 what=f"price of {rate.node.name}",
                 value=f"{rate.price_usd_per_h.mid:,.2f} USD/h ({_date(rate) or 'undated'})",
@@ -287,9 +293,9 @@ def _ranged(choice: Choice) -> Estimate:
     """The month of the bill with the range of its prices."""
     cost = choice.usd_per_month
     low = high = mid = 0.0
-    for held in choice.selection.held:
-        rate = choice.table.rates.get(held.terms)
-        usd = _terms_usd(choice, held.terms, held.pool) / choice.n_months
+    for provisioned in choice.selection.provisioned:
+        rate = choice.table.rates.get(provisioned.terms)
+        usd = _terms_usd(choice, provisioned.terms, provisioned.pool) / choice.n_months
         price = rate.price_usd_per_h if rate and usd else Range(low=1.0, mid=1.0, high=1.0)
         mid += usd
         low += usd * price.low / price.mid
@@ -299,8 +305,8 @@ def _ranged(choice: Choice) -> Estimate:
 
 
 def _peak_nodes(choice: Choice, pool: str) -> int:
-    held = held_in(choice, pool)
-    return int(sum(h.n_nodes[0] for h in held).max()) if held else 0
+    provisioned = provisioned_in(choice, pool)
+    return int(sum(h.n_nodes[0] for h in provisioned).max()) if provisioned else 0
 
 
 def _power(choice: Choice) -> Estimate | None:
@@ -319,7 +325,11 @@ def _power(choice: Choice) -> Estimate | None:
 
 def _is_drawn(choice: Choice) -> bool:
     """Whether the draw of all nodes that are held is known."""
-    used = {held.pool for held in choice.selection.held if held.n_nodes.max(initial=0) > 0}
+    used = {
+        provisioned.pool
+        for provisioned in choice.selection.provisioned
+        if provisioned.n_nodes.max(initial=0) > 0
+    }
     return all(choice.pool(name).max_w > 0 for name in used)
 
 
@@ -327,10 +337,12 @@ def _energy_j(choice: Choice) -> dict[str, float]:
     """What the nodes draw over the span, by the terms that they are held under."""
     hour_s = choice.table.problem.horizon.hour_s
     found: dict[str, float] = {}
-    for held in choice.selection.held if not choice.host else ():
-        joules = float((held.n_nodes[0] * hour_s).sum()) * choice.pool(held.pool).mean_w
+    for provisioned in choice.selection.provisioned if not choice.host else ():
+        joules = (
+            float((provisioned.n_nodes[0] * hour_s).sum()) * choice.pool(provisioned.pool).mean_w
+        )
         if joules:
-            found[held.terms] = found.get(held.terms, 0.0) + joules
+            found[provisioned.terms] = found.get(provisioned.terms, 0.0) + joules
     return found
 
 

@@ -51,13 +51,13 @@ def at_expected_draw(table: FleetTable, standing: Sequence[Standing]) -> FleetTa
         rows = [row for row in table.by_name.values() if row.option.pool == pool.name]
         if pool.wall is None or not rows:
             continue
-        found = [_mean_w([row], pool, _held(row, pool), pool.wall, hour_s) for row in rows]
+        found = [_mean_w([row], pool, _provisioned(row, pool), pool.wall, hour_s) for row in rows]
         given = pool.wall.given_mean_w
         means[pool.name] = min(found) if given is None else given
     return at_draws(table, means, standing) or table
 
 
-def _held(row: FleetRow, pool: NodePool) -> Floats:
+def _provisioned(row: FleetRow, pool: NodePool) -> Floats:
     """Nodes that one service alone keeps, by period and hour."""
     need = row.option.need[0] + row.option.n_reserve
     return floats(np.maximum(1.0, np.ceil(need / pool.n_accelerators_per_node - 1e-9)))
@@ -75,26 +75,28 @@ def node_means_w(table: FleetTable, selection: Selection) -> dict[str, float]:
     """Mean draw of one node while it is held, by pool; pools of unknown draw are left out."""
     found = {}
     for pool in table.problem.pools:
-        held = sum((h.n_nodes[0] for h in selection.held if h.pool == pool.name), np.zeros(1))
-        if pool.wall is None or not held.max(initial=0):
+        provisioned = sum(
+            (h.n_nodes[0] for h in selection.provisioned if h.pool == pool.name), np.zeros(1)
+        )
+        if pool.wall is None or not provisioned.max(initial=0):
             continue
         rows = [table.row_of(option) for option in selection.chosen if option.pool == pool.name]
         hour_s = table.problem.horizon.hour_s
-        mean_w = _mean_w(rows, pool, floats(held), pool.wall, hour_s)
+        mean_w = _mean_w(rows, pool, floats(provisioned), pool.wall, hour_s)
         found[pool.name] = mean_w if pool.wall.given_mean_w is None else pool.wall.given_mean_w
     return found
 
 
 def _mean_w(
-    rows: Sequence[FleetRow], pool: NodePool, held: Floats, wall: WallDraw, hour_s: Floats
+    rows: Sequence[FleetRow], pool: NodePool, provisioned: Floats, wall: WallDraw, hour_s: Floats
 ) -> float:
-    busy_w, busy = np.zeros(held.shape), np.zeros(held.shape)
+    busy_w, busy = np.zeros(provisioned.shape), np.zeros(provisioned.shape)
     for row in rows:
         busy_w = busy_w + _row_w(row, wall)
         busy = busy + row.option.need[0]
-    idle = np.maximum(0.0, held * pool.n_accelerators_per_node - busy)
+    idle = np.maximum(0.0, provisioned * pool.n_accelerators_per_node - busy)
     accelerators_j = float(((busy_w + idle * wall.idle_w) * hour_s).sum())
-    node_s = float((held * hour_s).sum())
+    node_s = float((provisioned * hour_s).sum())
     mean = wall.host_w + wall.ratio * accelerators_j / node_s
     return min(mean, pool.max_w)
 

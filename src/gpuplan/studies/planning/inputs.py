@@ -68,13 +68,13 @@ def plan_inputs(request: PlanRequest) -> PlanInputs:
     market = market_of(scenario, catalog, offers=offers, today=request.today)
     if not market.ways:
         raise no_price(market)
-    asked = probability_asked(scenario, request)
+    requested = requested_probability(scenario, request)
     options = SizingOptions(
         seed=request.seed,
         slack_frac=ALSO_SIZED_FRAC,
-        min_probability_frac=_of_each(scenario, asked),
-        all_probability_frac=asked,
-        is_probability_asked=request.min_probability_frac is not None
+        min_probability_frac=_of_each(scenario, requested),
+        all_probability_frac=requested,
+        is_probability_requested=request.min_probability_frac is not None
         or scenario.policy.resilience.min_probability_frac is not None,
     )
     if request.basis.is_replay_full:
@@ -97,26 +97,26 @@ def _calibration(request: PlanRequest) -> InferenceCalibration | None:
     return None if path is None else read_user_calibration(path)
 
 
-def probability_asked(scenario: Scenario, request: PlanRequest) -> float | None:
+def requested_probability(scenario: Scenario, request: PlanRequest) -> float | None:
     """Of meeting all SLOs: by flag, by the policy, else the usual one; None: nothing is sampled."""
-    asked = request.min_probability_frac
-    if asked is None:
-        asked = scenario.policy.resilience.min_probability_frac
+    requested = request.min_probability_frac
+    if requested is None:
+        requested = scenario.policy.resilience.min_probability_frac
     if request.n_samples == 0:
         if request.min_probability_frac is not None:
             fix = "leave --samples out, or give some"
             raise one(InputError, "plan", "--confidence", "has no samples to be judged by", fix)
         return None
-    return USUAL_PROBABILITY_FRAC if asked is None else asked
+    return USUAL_PROBABILITY_FRAC if requested is None else requested
 
 
-def _of_each(scenario: Scenario, asked: float | None) -> float | None:
+def _of_each(scenario: Scenario, requested: float | None) -> float | None:
     """The probability of each service that gives all of them the one asked for.
 
     How far a prediction is off differs from model to model: all are right more seldom than one.
     """
     models = {work.model for work in scenario.workloads if isinstance(work.work, Serving)}
-    return None if asked is None else float(asked ** (1 / max(1, len(models))))
+    return None if requested is None else float(requested ** (1 / max(1, len(models))))
 
 
 def _servers(market: Market, scenario: Scenario, catalog: Catalog) -> tuple[RentedServer, ...]:

@@ -14,7 +14,7 @@ from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.errors import InputError, PlannerError, one
 from gpuplan.studies.planning.inputs import (
     description_of,
-    probability_asked,
+    requested_probability,
     requested_scenario,
 )
 
@@ -94,10 +94,10 @@ def at_largest_load(request: PlanRequest, solve: Solve) -> Answer:
     served, beyond = _nearer(search, *_bracket(search, LOADS[search.key.unit][1]))
     if served == 0.0:
         return search.at(beyond)
-    asked = probability_asked(scenario, request)
-    predicted = _at_predicted_speed(search, served) if asked and asked > EVEN_FRAC else None
+    requested = requested_probability(scenario, request)
+    predicted = _at_predicted_speed(search, served) if requested and requested > EVEN_FRAC else None
     for _ in range(N_BACK):
-        answer = search.at(served, largest=_text(search, served, asked, predicted))
+        answer = search.at(served, largest=_text(search, served, requested, predicted))
         if answer.feasible:
             break
         served = search.rounded(served * BACK_RATIO)
@@ -108,12 +108,12 @@ def with_largest(request: PlanRequest, answer: Answer) -> Answer:
     """The plan with what a search for its load found."""
     if not request.basis.largest or not answer.feasible:
         return answer
-    told = replace(answer.explanation, largest=request.basis.largest)
-    return replace(answer, explanation=told)
+    remarks = replace(answer.explanation, largest=request.basis.largest)
+    return replace(answer, explanation=remarks)
 
 
-def _text(search: _Search, served: float, asked: float | None, predicted: float | None) -> str:
-    odds = "" if asked is None else f" with {asked:.0%} probability"
+def _text(search: _Search, served: float, requested: float | None, predicted: float | None) -> str:
+    odds = "" if requested is None else f" with {requested:.0%} probability"
     is_more = (predicted or 0.0) > served
     even = f" ({search.text(predicted or served)} at the predicted speed)" if is_more else ""
     return f"At most {search.text(served)} are carried within all SLOs and limits{odds}{even}."

@@ -229,16 +229,16 @@ class _Rows(NamedTuple):
 
     def rows(self, sized: Sized, place: Ints, market: Market) -> Iterator[FleetRow]:
         """The fleet on every pool that carries it."""
-        seen = set()
+        known = set()
         for rate in rates_for(market.ways, sized.candidate):
             pool, n = pool_name(rate), rate.node.n_accelerators
-            if pool in seen:
+            if pool in known:
                 continue
-            seen.add(pool)
+            known.add(pool)
             is_placed = nodes_for(sized.candidate, 1, n) is not None
             if is_placed and _spans_all(market, pool, sized.candidate.layout):
-                held = _with_reserve(sized, self.scenario.policy.resilience, n)
-                yield self._row(held, place, market, pool=pool, n_per_node=n)
+                provisioned = _with_reserve(sized, self.scenario.policy.resilience, n)
+                yield self._row(provisioned, place, market, pool=pool, n_per_node=n)
 
     def _row(
         self, sized: Sized, place: Ints, market: Market, *, pool: str, n_per_node: int
@@ -327,10 +327,10 @@ def terms_of(rate: NodeRate, periods: Periods, *, lead_s: float = 0.0) -> NodeTe
     capital = rate.capital
     if capital is None or capital.is_sunk:
         return terms
-    held = sum(part.usd_per_h.mid for part in rate.parts if part.name == "capital")
+    provisioned = sum(part.usd_per_h.mid for part in rate.parts if part.name == "capital")
     return replace(
         terms,
-        usd_per_node_h=rate.price_usd_per_h.mid - held,
+        usd_per_node_h=rate.price_usd_per_h.mid - provisioned,
         upfront_usd=capital.outlay_usd.mid,
         residual_usd=worth_by_age(capital, length_s, n_periods),
         n_lead_periods=min(n_periods - 1, round(lead_s / length_s)),

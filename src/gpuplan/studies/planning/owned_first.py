@@ -107,8 +107,8 @@ def _n_fitting(sized: Sized, nodes: OwnedNodes, scenario: Scenario) -> int:
         reserve = reserve_for(
             sized.candidate, n, scenario.policy.resilience, n_accelerators_per_node=size
         )
-        held = nodes_for(sized.candidate, n + reserve.n_spare, size)
-        if held is not None and held <= nodes.n_nodes:
+        provisioned = nodes_for(sized.candidate, n + reserve.n_spare, size)
+        if provisioned is not None and provisioned <= nodes.n_nodes:
             return n
     return 0
 

@@ -21,8 +21,8 @@ def priced(choice: Choice, *options: FleetOption, has_limits: bool = True) -> Ch
     given = {option.workload for option in options}
     rest = [option for option in choice.selection.chosen if option.workload not in given]
     limits = problem.limits if has_limits else ()
-    asked = replace(problem, options=(*rest, *options), limits=limits, objective="cost")
-    found = select(_without_idle_pools(asked))
+    requested = replace(problem, options=(*rest, *options), limits=limits, objective="cost")
+    found = select(_without_idle_pools(requested))
     return choice._replace(selection=found) if isinstance(found, Selection) else None
 
 

@@ -15,16 +15,16 @@ def with_question(request: PlanRequest, answer: Answer) -> Answer:
     description = None if request.basis.is_brief else description_of(request)
     if description is None or not description.question:
         return answer
-    told = replace(answer.explanation, question=description.question)
-    return replace(answer, explanation=told)
+    remarks = replace(answer.explanation, question=description.question)
+    return replace(answer, explanation=remarks)
 
 
 def at_even_odds(
     request: PlanRequest, answer: Answer, solve: Callable[[PlanRequest], Answer]
 ) -> Answer:
     """Whether hardware is enough at even odds, where it is not at those that are usually asked."""
-    is_asked = answer.explanation.question == "enough"
-    if answer.feasible or not is_asked or request.min_probability_frac is not None:
+    is_requested = answer.explanation.question == "enough"
+    if answer.feasible or not is_requested or request.min_probability_frac is not None:
         return answer
     likely = solve(replace(request, min_probability_frac=EVEN_FRAC))
     return likely if likely.feasible else answer

@@ -59,8 +59,10 @@ def market_for_jobs(market: Market, before: Sequence[Choice] = ()) -> Market:
 
 def _n_existing(rate: NodeRate, before: Sequence[Choice]) -> int:
     """Nodes of one's own that services hold at their peak."""
-    held = [h for choice in before for h in choice.selection.held if h.pool == pool_name(rate)]
-    there = [h.n_nodes[0] for h in held if h.terms.startswith("existing")]
+    provisioned = [
+        h for choice in before for h in choice.selection.provisioned if h.pool == pool_name(rate)
+    ]
+    there = [h.n_nodes[0] for h in provisioned if h.terms.startswith("existing")]
     return int(np.max(np.sum(there, axis=0))) if there else 0
 
 

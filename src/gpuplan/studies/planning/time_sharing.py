@@ -106,11 +106,13 @@ def idle_accelerators(host: Choice, pool: str) -> Floats:
     """[hour] accelerators that are held and not needed, in the fullest of all periods."""
     size = host.pool(pool).n_accelerators_per_node
     shape = host.table.problem.horizon.shape[1:]
-    held = sum((h.n_nodes[0] for h in host.selection.held if h.pool == pool), np.zeros(shape))
+    provisioned = sum(
+        (h.n_nodes[0] for h in host.selection.provisioned if h.pool == pool), np.zeros(shape)
+    )
     mine = [option for option in host.selection.chosen if option.pool == pool]
     need = sum((option.need[0] + option.n_reserve for option in mine), np.zeros(shape))
     is_cut = any(option.slice_kind for option in mine)
-    return floats(np.zeros(shape[1]) if is_cut else (held * size - need).min(axis=0))
+    return floats(np.zeros(shape[1]) if is_cut else (provisioned * size - need).min(axis=0))
 
 
 def _in_window(
@@ -189,12 +191,12 @@ def _on_the_clock(job: SizedJob, window: IdleWindow, *, before_s: float) -> Size
         low=window.wall_s(before_s + job.wall_s.low),
         high=window.wall_s(before_s + job.wall_s.high),
     )
-    told = (
+    notes = (
         f"time-sharing: it runs in the {window.h_per_day:.3g} hours a day in which services leave "
         f"{window.n_accelerators} accelerators of {window.pool} idle; the nodes are paid for by "
         "the services, electricity beyond their mean draw is not counted",
     )
-    return replace(job, wall_s=wall, remarks=(*told, *job.remarks))
+    return replace(job, wall_s=wall, remarks=(*notes, *job.remarks))
 
 
 def _group(inputs: PlanInputs, runs: Sequence[SharedRun], *, n_rounds: int) -> SolvedGroup | None:

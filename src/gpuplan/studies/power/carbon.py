@@ -57,28 +57,28 @@ def place_at(
 ) -> EnergyPlace:
     """The site's own figures, else its region's, each with its meaning; else what is assumed."""
     named = region or (site.region if site else None)
-    told: list[Assumption] = []
+    assumed: list[Assumption] = []
     pue, price = (site.pue_ratio, site.electricity_usd_per_j) if site else (None, None)
     figures: tuple[CarbonIntensity, ...] = ()
     if named is not None:
         found, notes = find_region(named, cloud=cloud)
         energy = site_energy(found)
         given = {PUE_KEY: pue, PRICE_KEY: price, CARBON_KEY: site and site.carbon_kg_per_j}
-        told += [*notes, *(n for n in energy.assumptions if given.get(n.change) is None)]
+        assumed += [*notes, *(n for n in energy.assumptions if given.get(n.change) is None)]
         pue = energy.pue_ratio if pue is None else pue
         figures = found.carbon or ((energy.carbon,) if energy.carbon else ())
         if price is None and energy.electricity is not None:
             price = exactly(energy.electricity.usd_per_j)
     if site is not None and site.carbon_kg_per_j is not None:
         figures = (_given(site.carbon_kg_per_j),)
-        told.append(_meaning_note(site.carbon_kg_per_j))
-    told += [pue_note()] if pue is None else []
-    told += [_electricity_note()] if price is None else []
+        assumed.append(_meaning_note(site.carbon_kg_per_j))
+    assumed += [pue_note()] if pue is None else []
+    assumed += [_electricity_note()] if price is None else []
     return EnergyPlace(
         INDUSTRY_PUE_RATIO if pue is None else pue,
         figures,
         ELECTRICITY_USD_PER_J if price is None else price,
-        tuple(told),
+        tuple(assumed),
     )
 
 
@@ -92,17 +92,17 @@ def carbon_of(
 ) -> CarbonAccount:
     """Everything that the groups emit in this time, manufacture's part with it."""
     drawn = sum(group.n_nodes * group.mean_w for group in groups)
-    told = [*place.without(PRICE_KEY), *assumed(build, "footprint.water_l_per_kwh")]
+    notes = [*place.without(PRICE_KEY), *assumed(build, "footprint.water_l_per_kwh")]
     if groups:
-        told += assumed(build, "footprint.server_kg", "footprint.life_years")
-        told += [note for group in groups for note in _board_notes(catalog, group, build)]
+        notes += assumed(build, "footprint.server_kg", "footprint.life_years")
+        notes += [note for group in groups for note in _board_notes(catalog, group, build)]
     account = carbon_account(
         energy_use(drawn, seconds, place.pue_ratio),
         intensities=place.intensities,
         embodied_kg=total(embodied_kg(_embodied(catalog, g, build), seconds) for g in groups),
         water_kg_per_j=build.footprint.water_kg_per_j,
     )
-    return replace(account, assumptions=tuple(dict.fromkeys(told)))
+    return replace(account, assumptions=tuple(dict.fromkeys(notes)))
 
 
 def board_kg(catalog: Catalog, accelerator: str) -> Range:

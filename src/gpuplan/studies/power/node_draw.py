@@ -59,14 +59,14 @@ def node_draw(
 ) -> tuple[NodeDraw, tuple[Assumption, ...]]:
     """The node: the user's limit, its vendor's, or from its parts; and what was assumed."""
     known = server_with(catalog, accelerator, n_accelerators)
-    told: list[Assumption] = []
+    notes: list[Assumption] = []
     most = max_w or (known.power.limit_w if known else None)
     if most is None:
         most = _rated_w(accelerator, n_accelerators)
-        told.append(_rating_note(accelerator, most))
+        notes.append(_rating_note(accelerator, most))
     if load_frac is None:
         load_frac = TYPICAL_FRAC
-        told.append(_load_note())
+        notes.append(_load_note())
     board = _board(accelerator, load_frac)
     node = NodeDraw(
         name=known.name if known else f"{n_accelerators} x {accelerator.name}",
@@ -76,7 +76,7 @@ def node_draw(
         max_w=most,
         board=board,
     )
-    return (_with_server(node, known) if known else node), tuple(told)
+    return (_with_server(node, known) if known else node), tuple(notes)
 
 
 def _board(accelerator: Accelerator, load_frac: float) -> BoardDraw:
@@ -137,7 +137,7 @@ def facility_of(
 ) -> FacilityPlan:
     """The site of nodes that are or will be there: racks, power, cooling, findings."""
     accelerator = find_accelerator(owned.accelerator, catalog).accelerator
-    node, told = node_draw(
+    node, notes = node_draw(
         catalog,
         accelerator,
         owned.n_accelerators_per_node,
@@ -153,14 +153,14 @@ def facility_of(
     pue = site.pue_ratio
     if pue is None:
         pue = INDUSTRY_PUE_RATIO
-        told += (pue_note(),)
+        notes += (pue_note(),)
     drawn = node.board.typical_w if node.board else 0.0
     slowdown = slowdown_of(accelerator, drawn, is_saturated=is_training)
     plan = facility_plan(
         node, owned.n_nodes, site=site, pue_ratio=pue, slowdown=slowdown, build=build
     )
     swings = swing_findings(node, owned.n_nodes, is_training=is_training)
-    return replace(plan, findings=plan.findings + swings, assumptions=(*told, *plan.assumptions))
+    return replace(plan, findings=plan.findings + swings, assumptions=(*notes, *plan.assumptions))
 
 
 def _rating_note(accelerator: Accelerator, most: float) -> Assumption:

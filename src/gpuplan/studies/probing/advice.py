@@ -118,31 +118,31 @@ class WeighedRun(NamedTuple):
 
 
 def probe_advice(
-    answer: Answer, services: Sequence[ServiceRows], asked: ProbeRequest
+    answer: Answer, services: Sequence[ServiceRows], request: ProbeRequest
 ) -> ProbeAdvice:
     """The runs that are expected to save more than they cost, best first."""
-    weighed = [each for service in services for each in weighed_runs(service, asked)]
+    weighed = [each for service in services for each in weighed_runs(service, request)]
     weighed.sort(key=lambda each: -each.cost.net_usd)
     if not weighed:
         what = "has no fleet whose speed a short run of an engine could show"
         fix = "give a plan with a service of a language model"
         raise one(InputError, answer.name, "plan", what, fix)
-    best = proposed(weighed, asked)
+    best = proposed(weighed, request)
     plans = [service.plan for service in services if service.plan is not None]
     return ProbeAdvice(
         name=answer.name,
         fleet="; ".join(_words(each, each.n_replicas) for each in plans),
         usd_per_month=answer.plan.cost_usd_per_month.value if answer.plan else 0.0,
-        n_months=asked.n_months,
+        n_months=request.n_months,
         probes=tuple(_probe(each, place) for place, each in enumerate(best, start=1)),
         considered=tuple((each.name, each.cost) for each in weighed),
-        lines=tuple(_lines(weighed, best, asked)),
+        lines=tuple(_lines(weighed, best, request)),
         after=_after(best or weighed[:1]),
-        assumptions=_assumptions(asked),
+        assumptions=_assumptions(request),
     )
 
 
-def weighed_runs(service: ServiceRows, asked: ProbeRequest) -> Iterator[WeighedRun]:
+def weighed_runs(service: ServiceRows, request: ProbeRequest) -> Iterator[WeighedRun]:
     """Every fleet of a service, one replica measured at one point of load or at three."""
     task = service.task
     for row in service.rows if task else ():
@@ -154,7 +154,7 @@ def weighed_runs(service: ServiceRows, asked: ProbeRequest) -> Iterator[WeighedR
             points = load_points(task, candidate, users)
             ratio = min(1.0, _left_ratio(task, row.sized, points))
             found = informed(service.market, row.fleet, sd_ratio=ratio)
-            cost = _cost(row, points, value_usd=found.value_usd * asked.n_months)
+            cost = _cost(row, points, value_usd=found.value_usd * request.n_months)
             yield WeighedRun(service, row, points, ratio, found, cost)
 
 
@@ -170,13 +170,13 @@ def _left_ratio(task: SizingTask, sized: Sized, points: Sequence[LoadPoint]) -> 
     return own_factor(rule, runs, STEP_METRIC, at=at(_n_users(sized)))
 
 
-def proposed(weighed: Sequence[WeighedRun], asked: ProbeRequest) -> list[WeighedRun]:
+def proposed(weighed: Sequence[WeighedRun], request: ProbeRequest) -> list[WeighedRun]:
     """One run of each fleet, best first, as long as it pays and the budget lasts."""
     found: dict[str, WeighedRun] = {}
-    left = inf if asked.budget_usd is None else asked.budget_usd
+    left = inf if request.budget_usd is None else request.budget_usd
     for each in weighed:
         pays = each.cost.net_usd > 0 and each.cost.usd <= left
-        if pays and each.row.name not in found and len(found) < asked.n_most:
+        if pays and each.row.name not in found and len(found) < request.n_most:
             found[each.row.name] = each
             left -= each.cost.usd
     return list(found.values())
@@ -283,13 +283,13 @@ def _changes(each: WeighedRun) -> Iterator[OtherChoice]:
 
 
 def _lines(
-    weighed: Sequence[WeighedRun], best: Sequence[WeighedRun], asked: ProbeRequest
+    weighed: Sequence[WeighedRun], best: Sequence[WeighedRun], request: ProbeRequest
 ) -> Iterator[str]:
     if not best:
         first = weighed[0]
         yield (
             f"no run pays: the best ({first.name}) is worth ${first.cost.value_usd:,.0f} over "
-            f"{asked.n_months:g} months and costs ${first.cost.usd:,.0f}"
+            f"{request.n_months:g} months and costs ${first.cost.usd:,.0f}"
         )
     yield f"{len(weighed)} runs were weighed"
 
@@ -303,11 +303,11 @@ def _after(runs: Sequence[WeighedRun]) -> tuple[ProbeCommand, ...]:
     )
 
 
-def _assumptions(asked: ProbeRequest) -> tuple[Assumption, ...]:
+def _assumptions(request: ProbeRequest) -> tuple[Assumption, ...]:
     return (
         Assumption(
             what="time that the decision stands",
-            value=f"{asked.n_months:g} months",
+            value=f"{request.n_months:g} months",
             why="what a better choice saves counts so long",
             change="--months",
         ),

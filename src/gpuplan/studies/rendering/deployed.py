@@ -143,12 +143,12 @@ def _context(task: SizingTask, memory: InferenceMemory, settings: EngineSettings
     cache cannot hold one such request.
     """
     work = task.workload.work
-    asked = work.max_context_tokens if isinstance(work, Serving | Batch) else None
-    if asked is not None or memory.block_bytes <= 0:
-        return asked
-    held = int(memory.cache_bytes // memory.block_bytes) * settings.block_tokens
+    requested = work.max_context_tokens if isinstance(work, Serving | Batch) else None
+    if requested is not None or memory.block_bytes <= 0:
+        return requested
+    resident = int(memory.cache_bytes // memory.block_bytes) * settings.block_tokens
     known = task.model.max_context_tokens
-    return held if known is None else min(known, held)
+    return resident if known is None else min(known, resident)
 
 
 def _per_replica(in_flight: float | None, pool: PlannedPool) -> float | None:

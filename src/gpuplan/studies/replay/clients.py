@@ -35,7 +35,7 @@ def clients_load(
     requests, _ = mix_requests(
         read.mix, start_s=start_s, duration_s=lasts_s, factor=scale, seed=seed
     )
-    told = (*read.told, "requests are drawn: clients were recorded, not what they asked")
+    notes = (*read.remarks, "requests are drawn: clients were recorded, not what they asked")
     assumed = []
     if duration_s is None:
         assumed.append(
@@ -47,7 +47,7 @@ def clients_load(
                 "begin", "the recording's first hour", "none was given", "--where start_s=SECONDS"
             )
         )
-    return LoadSource(requests=requests, source="trace", assumptions=tuple(assumed), told=told)
+    return LoadSource(requests=requests, source="trace", assumptions=tuple(assumed), remarks=notes)
 
 
 def _read(folder: Path, where: dict[str, str]) -> MixRead:

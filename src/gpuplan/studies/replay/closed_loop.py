@@ -55,9 +55,11 @@ def users_loop(users: Users, n_users: int, n_each: int, *, seed: int) -> ClosedL
     output = loop.output_tokens.astype(np.float64)
     if users.shape.output.shape == "fixed":
         output *= stream(seed, "output lengths").uniform(*NEAR_RATIOS, len(output))
-    asked = requests_of(np.zeros(len(loop.user)), loop.input_tokens, np.maximum(1, np.rint(output)))
-    asked = within_context(asked, users.max_tokens)
-    asked = fresh_requests(asked, users.shape.prefix_hit_frac.mid)
+    requested = requests_of(
+        np.zeros(len(loop.user)), loop.input_tokens, np.maximum(1, np.rint(output))
+    )
+    requested = within_context(requested, users.max_tokens)
+    requested = fresh_requests(requested, users.shape.prefix_hit_frac.mid)
     # Think times of exactly this mean: N = X (R + Z) holds in a short run as well.
     ratio = users.think_s / float(loop.think_s.mean()) if users.think_s else 0.0
     think_s = ratio * loop.think_s
@@ -65,8 +67,8 @@ def users_loop(users: Users, n_users: int, n_each: int, *, seed: int) -> ClosedL
     return ClosedLoop(
         user=loop.user,
         think_s=floats(think_s),
-        input_tokens=asked.input_tokens,
-        output_tokens=asked.output_tokens,
+        input_tokens=requested.input_tokens,
+        output_tokens=requested.output_tokens,
     )
 
 
@@ -129,10 +131,10 @@ def closed_load(load: DrawnLoad, *, seed: int) -> LoadSource:
     )
     n_rows = math.ceil(1.25 * wanted.n_each + 8.0 * math.sqrt(wanted.n_each))
     loop = closed_loop(wanted.n_users, n_rows, request=shape, seed=seed)
-    is_talk = loop.prefix_tokens is not None
+    is_conversation = loop.prefix_tokens is not None
     grouping = Grouping(
         session=loop.user,
-        prefix_group=loop.user if is_talk else None,
+        prefix_group=loop.user if is_conversation else None,
         prefix_tokens=loop.prefix_tokens,
     )
     requests = requests_of(
@@ -157,9 +159,9 @@ def ended_together(
     """
     if n is None or n >= len(loop.user):
         return loop
-    asked = np.bincount(replay(loop).requests.session[:n], minlength=int(loop.user[-1]) + 1)
+    requested = np.bincount(replay(loop).requests.session[:n], minlength=int(loop.user[-1]) + 1)
     begins = np.searchsorted(loop.user, loop.user, side="left")
-    return loop.take(np.arange(len(loop.user)) - begins < asked[loop.user])
+    return loop.take(np.arange(len(loop.user)) - begins < requested[loop.user])
 
 
 def first_of(loop: ClosedLoop) -> ClosedLoop:

@@ -31,14 +31,14 @@ TIMES = ("wait_s", "ttft_s", "tpot_s", "e2e_s", "n_preemptions", "is_finished")
 USES = ("busy_frac", "cache_frac", "compute_frac", "bandwidth_frac")
 
 
-def joined(runs: Sequence[Simulation], asked: SimulateRequest) -> Simulation:
+def joined(runs: Sequence[Simulation], request: SimulateRequest) -> Simulation:
     """All pools as one fleet: every request once, in the order in which they came."""
     outcome = _outcome([run.outcome for run in runs])
     return replace(
         runs[0],
         fleet=replace(runs[0].fleet, router=WEIGHTED),
         outcome=outcome,
-        statistics=judged(outcome, asked),
+        statistics=judged(outcome, request),
         classes=tuple(_class(run) for run in runs),
         wall_s=sum(run.wall_s for run in runs),
         flow=flow_of(outcome),

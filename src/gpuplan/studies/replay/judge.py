@@ -21,18 +21,18 @@ LEAST_BIN_S = 0.001
 ROUTERS = ("least_outstanding", "round_robin", "power_of_two", "prefix_affinity", "session")
 
 
-def judged(outcome: Outcome, asked: SimulateRequest) -> ServingStatistics:
+def judged(outcome: Outcome, request: SimulateRequest) -> ServingStatistics:
     """The run's measures; InputError where the warm-up leaves nothing to measure."""
-    found = statistics_of(outcome, warmup_s=asked.warmup_s, slo=asked.slo)
+    found = statistics_of(outcome, warmup_s=request.warmup_s, slo=request.slo)
     check_measured(found, outcome)
-    if asked.warmup_s is None and found.is_overloaded:
-        return _uncut(outcome, asked)
+    if request.warmup_s is None and found.is_overloaded:
+        return _uncut(outcome, request)
     return found
 
 
-def _uncut(outcome: Outcome, asked: SimulateRequest) -> ServingStatistics:
+def _uncut(outcome: Outcome, request: SimulateRequest) -> ServingStatistics:
     """A queue that grows has no steady part, even where a cut would make its mean surer."""
-    whole = statistics_of(outcome, warmup_s=0.0, slo=asked.slo)
+    whole = statistics_of(outcome, warmup_s=0.0, slo=request.slo)
     note = "nothing cut: the fleet is overloaded"
     warmup = replace(whole.delivery.warmup, is_automatic=True, is_settled=False, note=note)
     return replace(whole, delivery=replace(whole.delivery, warmup=warmup))
@@ -47,42 +47,42 @@ def check_measured(found: ServingStatistics, outcome: Outcome | StreamedOutcome)
         raise one(InputError, "simulate", "--warmup", what, "cut less, or run longer")
 
 
-def check_asked(asked: SimulateRequest) -> None:
+def check_request(request: SimulateRequest) -> None:
     """Figures that no run could have; InputError with all of them."""
     problems = []
-    if not 1 <= asked.n_replicas <= MOST_REPLICAS:
+    if not 1 <= request.n_replicas <= MOST_REPLICAS:
         fix = f"must be 1 to {MOST_REPLICAS:,}"
-        problems.append(Problem("--replicas", f"got {asked.n_replicas}", fix))
-    if not (math.isfinite(asked.bin_s) and asked.bin_s >= LEAST_BIN_S):
+        problems.append(Problem("--replicas", f"got {request.n_replicas}", fix))
+    if not (math.isfinite(request.bin_s) and request.bin_s >= LEAST_BIN_S):
         fix = f"give seconds from {LEAST_BIN_S:g} on, e.g. 60"
-        problems.append(Problem("--bin-s", f"got {asked.bin_s:g}", fix))
-    if asked.router not in ROUTERS:
-        what, fix = f"got {asked.router!r}", f"use one of {', '.join(ROUTERS)}"
+        problems.append(Problem("--bin-s", f"got {request.bin_s:g}", fix))
+    if request.router not in ROUTERS:
+        what, fix = f"got {request.router!r}", f"use one of {', '.join(ROUTERS)}"
         problems.append(Problem("--router", what, fix))
     if problems:
         raise InputError("simulate", problems)
 
 
-def has_own_steps(asked: SimulateRequest) -> bool:
+def has_own_steps(request: SimulateRequest) -> bool:
     """Step times are the user's, not predicted."""
-    replica = None if asked.scheduler is None else asked.scheduler.replica
+    replica = None if request.scheduler is None else request.scheduler.replica
     return replica is not None and replica.steps is not None
 
 
-def with_steps_read(asked: SimulateRequest) -> SimulateRequest:
+def with_steps_read(request: SimulateRequest) -> SimulateRequest:
     """The file of step times read; InputError where a layout has none of its own."""
-    scheduler = asked.scheduler
+    scheduler = request.scheduler
     replica = None if scheduler is None else scheduler.replica
     if scheduler is None or replica is None or replica.steps is None:
-        return asked
-    is_apart = replica.pp > 1 and asked.engine == SGLANG
+        return request
+    is_apart = replica.pp > 1 and request.engine == SGLANG
     if replica.dp > 1 or is_apart or scheduler.batching is not None:
         what = "with --dp, SGLang's stages, or static or dynamic batching"
         raise one(InputError, "simulate", "--step-time", what, "time one engine without them")
     if not isinstance(replica.steps, str):
-        return asked
+        return request
     replica = replace(replica, steps=read_step_times(replica.steps))
-    return replace(asked, scheduler=replace(scheduler, replica=replica))
+    return replace(request, scheduler=replace(scheduler, replica=replica))
 
 
 def unused_accelerators(choice: AcceleratorChoice, layout: ServingLayout) -> list[Assumption]:

@@ -48,12 +48,12 @@ def traced_load(
         if blocks is not None:
             blocks = scaled_blocks(blocks, more)
             assumed.append(_shared_text())
-    told = (*read.told, *bad_lines(read.n_bad, read.bad))
+    notes = (*read.remarks, *bad_lines(read.n_bad, read.bad))
     assumed += bad_assumed(read.n_bad, read.bad)
     if not read.has_arrivals:
-        told += ("all requests come at once; for a rate give the file to --lengths-from",)
+        notes += ("all requests come at once; for a rate give the file to --lengths-from",)
     return LoadSource(
-        requests=requests, source="trace", assumptions=tuple(assumed), told=told, blocks=blocks
+        requests=requests, source="trace", assumptions=tuple(assumed), remarks=notes, blocks=blocks
     )
 
 
@@ -164,8 +164,8 @@ def _problems(load: DrawnLoad) -> list[Problem]:
     if load.law == "poisson" and load.burstiness_ratio not in (None, 1.0):
         what = f"{load.burstiness_ratio:g} with Poisson arrivals, whose burstiness is 1"
         found.append(Problem("--burstiness", what, "use --arrivals gamma or weibull"))
-    is_talk = load.n_turns_mean is not None
-    if load.n_users is not None or (load.think_s is not None and not is_talk):
+    is_conversation = load.n_turns_mean is not None
+    if load.n_users is not None or (load.think_s is not None and not is_conversation):
         found.append(Problem("--users", f"with {load.law} arrivals", "use --arrivals closed"))
     return [*found, *turn_problems(load), *_bad_numbers(load)]
 
@@ -253,13 +253,13 @@ def _by_law(load: DrawnLoad, grown: float, duration_s: float, seed: int) -> Floa
 def _scaling(factor: float, before_s: Floats, after_s: Floats) -> Assumption:
     """How bursty the load was and is, where it is long enough to tell."""
     why = "copies of the trace shifted by up to 30 minutes: as bursty as it was"
-    told = []
+    notes = []
     for window_s in (1.0, 10.0, 60.0):
         pair = dispersion(before_s, window_s), dispersion(after_s, window_s)
         if None not in pair:
-            told.append(f"{pair[0]:.2f} to {pair[1]:.2f} in {window_s:g} s")
-    if told:
-        why += f"; index of dispersion {', '.join(told)}"
+            notes.append(f"{pair[0]:.2f} to {pair[1]:.2f} in {window_s:g} s")
+    if notes:
+        why += f"; index of dispersion {', '.join(notes)}"
     return assume("scaled load", f"x {factor:g}", why, "--scale")
 
 

@@ -86,11 +86,13 @@ def with_lengths(
         what = f"{path}: no request has tokens"
         raise one(InputError, "simulate", "--lengths-from", what, "give a file with lengths")
     rows = stream(seed, "recorded lengths").integers(0, len(known), len(taken.requests))
-    asked, answered = ints(known.input_tokens[rows]), ints(known.output_tokens[rows])
+    requested, answered = ints(known.input_tokens[rows]), ints(known.output_tokens[rows])
     loop = taken.loop
     if loop is not None:
-        loop = replace(loop, input_tokens=asked, output_tokens=answered)
-    told = tuple(a for a in taken.assumptions if a.what not in ("input lengths", "output lengths"))
+        loop = replace(loop, input_tokens=requested, output_tokens=answered)
+    assumed = tuple(
+        a for a in taken.assumptions if a.what not in ("input lengths", "output lengths")
+    )
     why = f"drawn from {len(known):,} requests of {path.name}, prompt and answer together"
     mean = f"{known.input_tokens.mean():,.0f} in, {known.output_tokens.mean():,.0f} out on average"
     drawn = Assumption(what="lengths", value=mean, why=why, change="--lengths-from")
@@ -98,8 +100,8 @@ def with_lengths(
     notes += [f"{read.n_bad:,} bad lines excluded", *map(str, read.bad)] if read.n_bad else []
     return replace(
         taken,
-        requests=replace(taken.requests, input_tokens=asked, output_tokens=answered),
+        requests=replace(taken.requests, input_tokens=requested, output_tokens=answered),
         loop=loop,
-        assumptions=(*told, drawn),
-        told=(*taken.told, *(f"{path.name}: {note}" for note in notes)),
+        assumptions=(*assumed, drawn),
+        remarks=(*taken.remarks, *(f"{path.name}: {note}" for note in notes)),
     )

@@ -71,25 +71,25 @@ def simulate_network(
         seed=request.seed,
     )
     found = _replayed(load, servers, forecasts[-1], request)
-    return _held(found, request) if found.statistics.is_overloaded else found
+    return _smallest(found, request) if found.statistics.is_overloaded else found
 
 
-def _held(found: NetworkSimulation, asked: SimulateRequest) -> NetworkSimulation:
+def _smallest(found: NetworkSimulation, request: SimulateRequest) -> NetworkSimulation:
     """Of servers that are overloaded, how many would hold the load."""
 
     def run(n: int) -> FleetTried:
         servers = replace(
-            found.servers, n_engines=n, router=asked.router if n > 1 else "round_robin"
+            found.servers, n_engines=n, router=request.router if n > 1 else "round_robin"
         )
-        outcome = simulate_servers(found.outcome.requests, servers, bin_s=asked.bin_s)
+        outcome = simulate_servers(found.outcome.requests, servers, bin_s=request.bin_s)
         return tried_point(outcome, n, found.slo, paid_s=outcome.paid_s)
 
     return replace(found, holding=smallest(run, found.slo, n_given=found.servers.n_engines))
 
 
-def _request(requests: Requests, asked: SimulateRequest) -> NetworkRequest:
+def _request(requests: Requests, request: SimulateRequest) -> NetworkRequest:
     mean = round(float(requests.input_tokens.mean()))
-    usual = NetworkRequest(precision=asked.precision)
+    usual = NetworkRequest(precision=request.precision)
     return replace(usual, n_tokens=mean) if mean > 1 else usual
 
 
@@ -112,24 +112,24 @@ def _table(forecasts: list[NetworkForecast], precision: str | None) -> BatchTabl
 
 
 def _replayed(
-    load: LoadSource, servers: BatchServers, forecast: NetworkForecast, asked: SimulateRequest
+    load: LoadSource, servers: BatchServers, forecast: NetworkForecast, request: SimulateRequest
 ) -> NetworkSimulation:
     one_each = np.ones(len(load.requests), dtype=np.int64)
     samples = requests_of(load.requests.arrive_s, one_each, one_each)
     simulate_servers(samples.take([0]), servers)  # compiles, or loads
     start_s = perf_counter()
-    outcome = simulate_servers(samples, servers, bin_s=asked.bin_s)
+    outcome = simulate_servers(samples, servers, bin_s=request.bin_s)
     wall_s = perf_counter() - start_s
     # A sample has no tokens: what was put in for them says nothing.
-    told = (a for a in load.assumptions if a.what not in ("input lengths", "output lengths"))
-    times = _times_told(servers.policy, forecast)
-    assumptions = (*told, *forecast.assumptions, times, *_unknown_work(servers.table))
+    notes = (a for a in load.assumptions if a.what not in ("input lengths", "output lengths"))
+    times = _times_note(servers.policy, forecast)
+    assumptions = (*notes, *forecast.assumptions, times, *_unknown_work(servers.table))
     return NetworkSimulation(
         forecast=forecast,
         servers=servers,
         outcome=replace(outcome, assumptions=assumptions),
-        statistics=judged(outcome, asked),
-        slo=asked.slo or SloTargets(),
+        statistics=judged(outcome, request),
+        slo=request.slo or SloTargets(),
         wall_s=wall_s,
         flow=flow_of(outcome),
     )
@@ -143,7 +143,7 @@ def _unknown_work(table: BatchTable) -> list[Assumption]:
     return [Assumption(what="compute and bandwidth", value=value, why=why, change="")]
 
 
-def _times_told(policy: BatchPolicy, forecast: NetworkForecast) -> Assumption:
+def _times_note(policy: BatchPolicy, forecast: NetworkForecast) -> Assumption:
     time = forecast.batch_s
     value = f"{1e3 * time.value:.3g} ms for {policy.max_batch} ({time.tier})"
     why = f"predicted for every size; the range is {1e3 * time.low:.3g} to {1e3 * time.high:.3g} ms"

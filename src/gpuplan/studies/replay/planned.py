@@ -67,11 +67,11 @@ def simulate_planned(
         n = _n_run(pool, served, n_pools=len(pools))
         share = pool.use.load_frac * n / _n_serving(pool)
         taken = _peak(scenario, served, path, share=share, duration_s=duration_s, seed=own_seed)
-        taken = replace(taken, assumptions=(*taken.assumptions, *_said(pool, n)))
-        asked, on = _asked(pool, served, taken, n, seed), _accelerators(pool)
-        ready = prepared(model, on, taken.requests, asked, overlays=overlays, store=store)
-        found.append(simulate_load(_any_adapter(ready) if taken.loop else ready, taken, asked))
-    return found[0] if len(found) == 1 else joined(found, asked)
+        taken = replace(taken, assumptions=(*taken.assumptions, *_stated(pool, n)))
+        requested, on = _requested(pool, served, taken, n, seed), _accelerators(pool)
+        ready = prepared(model, on, taken.requests, requested, overlays=overlays, store=store)
+        found.append(simulate_load(_any_adapter(ready) if taken.loop else ready, taken, requested))
+    return found[0] if len(found) == 1 else joined(found, requested)
 
 
 def _n_serving(pool: PlannedPool) -> int:
@@ -84,7 +84,7 @@ def _n_run(pool: PlannedPool, served: Workload, *, n_pools: int) -> int:
     return n if _is_closed(served) or n_pools > 1 else min(n, POOL)
 
 
-def _asked(
+def _requested(
     pool: PlannedPool, served: Workload, taken: LoadSource, n: int, seed: int
 ) -> SimulateRequest:
     assert isinstance(served.work, Serving)
@@ -202,14 +202,14 @@ def _request(pool: PlannedPool, n_replicas: int, seed: int) -> SimulateRequest:
     )
 
 
-def _with_adapters(asked: SimulateRequest, adapters: LoraUse | None) -> SimulateRequest:
+def _with_adapters(request: SimulateRequest, adapters: LoraUse | None) -> SimulateRequest:
     """With the adapters that plans keep in memory; SGLang has no limit on them."""
-    scheduler = asked.scheduler
+    scheduler = request.scheduler
     if adapters is None or scheduler is None or scheduler.replica is None:
-        return asked
-    n_slots = None if asked.engine == SGLANG else MOST_SLOTS
+        return request
+    n_slots = None if request.engine == SGLANG else MOST_SLOTS
     replica = replace(scheduler.replica, adapters=replace(adapters, n_slots=n_slots))
-    return replace(asked, scheduler=replace(scheduler, replica=replica))
+    return replace(request, scheduler=replace(scheduler, replica=replica))
 
 
 def _any_adapter(ready: PreparedFleet) -> PreparedFleet:
@@ -219,7 +219,7 @@ def _any_adapter(ready: PreparedFleet) -> PreparedFleet:
     return replace(ready, fleet=replace(ready.fleet, limits=free))
 
 
-def _said(pool: PlannedPool, n: int) -> list[Assumption]:
+def _stated(pool: PlannedPool, n: int) -> list[Assumption]:
     what = f"{n} of {pool.n_replicas} planned, {pool.n_spare_replicas} of them spare"
     if pool.use.load_frac < 1:
         what = f"{what}, on {pool.accelerator} with {pool.use.load_frac:.1%} of the load"

@@ -28,7 +28,7 @@ from gpuplan.domain.simulation.simulation import PowerOverTime
 from gpuplan.performance.power import accelerator_power_w
 from gpuplan.performance.serving.work import peak_flop_per_s
 from gpuplan.simulation.serving.intervals import summary
-from gpuplan.simulation.serving.statistics import kept
+from gpuplan.simulation.serving.statistics import within_slo
 from gpuplan.studies.power.serving import serving_work, touched_params
 
 MOST_CLASSES = 20
@@ -105,9 +105,9 @@ def _each_w(setup: ServingSetup, doing: Doing) -> Floats:
     weight_frac = _weight_frac(setup, doing)
     constants = power_constants(setup.accelerator, work)
     ratio = _peak_ratio(setup)
-    asked = ratio * use.compute_frac + use.bandwidth_frac
+    requested = ratio * use.compute_frac + use.bandwidth_frac
     working = max(float(use.busy_frac.mean()), LEAST_BUSY_FRAC)
-    running = _running_frac(setup, doing.totals, work, asked_frac=float(asked.mean()) / working)
+    running = _running_frac(setup, doing.totals, work, asked_frac=float(requested.mean()) / working)
     each_w = []
     shares = (use.busy_frac, use.compute_frac, use.bandwidth_frac)
     span_s = doing.totals.span_s
@@ -217,7 +217,7 @@ def _classes(
         return ()
     since_s = outcome.requests.arrive_s - outcome.requests.arrive_s[0]
     is_measured = since_s >= found.delivery.warmup.cut_s
-    is_kept, times = kept(outcome, slo), outcome.times
+    is_kept, times = within_slo(outcome, slo), outcome.times
     classes = []
     for number, name in names.items():
         is_mine = is_measured & (label == number)

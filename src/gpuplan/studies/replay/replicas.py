@@ -44,7 +44,7 @@ from gpuplan.studies.inference.deployment import EvaluatedDeployment, evaluated
 from gpuplan.studies.naming import model_named, with_overlays
 from gpuplan.studies.replay.closed_loop import ended_together, first_of
 from gpuplan.studies.replay.judge import (
-    check_asked,
+    check_request,
     has_own_steps,
     judged,
     unused_accelerators,
@@ -55,7 +55,7 @@ from gpuplan.studies.replay.power import by_priority, power_over_time
 from gpuplan.studies.replay.routed import is_knowing, routed_outcome, unknowing
 from gpuplan.studies.replay.sizes import smallest_holding
 
-Told = Callable[[int], None]
+OnProgress = Callable[[int], None]
 
 
 def simulate(
@@ -72,50 +72,50 @@ def simulate(
     Requests come from `read_trace(path).requests` or from `drawn_load(DrawnLoad(…))`; same input,
     same answer.
     """
-    asked = request or SimulateRequest()
+    query = request or SimulateRequest()
     if isinstance(requests, LoadSource):
-        ready = prepared(model, on, requests.requests, asked, overlays=overlays, store=store)
-        return simulate_load(ready, requests, asked)
-    ready = prepared(model, on, requests, asked, overlays=overlays, store=store)
-    return replayed(ready, requests, asked)
+        ready = prepared(model, on, requests.requests, query, overlays=overlays, store=store)
+        return simulate_load(ready, requests, query)
+    ready = prepared(model, on, requests, query, overlays=overlays, store=store)
+    return replayed(ready, requests, query)
 
 
 def prepared(
     model: str,
     on: str,
     requests: Requests,
-    asked: SimulateRequest,
+    query: SimulateRequest,
     *,
     overlays: Sequence[Path] = (),
     store: Path | None = None,
 ) -> PreparedFleet:
     """The fleet that was named, with the engine that its memory and the load's lengths give."""
-    check_asked(asked)
-    asked = with_steps_read(asked)
+    check_request(query)
+    query = with_steps_read(query)
     if len(requests) == 0:
         raise one(InputError, "simulate", "trace", "holds no request", "give at least one")
     catalog = with_overlays(read_catalog(), overlays)
-    replica = _scheduler(asked).replica or ReplicaRequest()
+    replica = _scheduler(query).replica or ReplicaRequest()
     choice = share_of(find_accelerator(on, catalog), catalog, replica.share)
-    request = _predicted(asked, replica, requests)
+    request = _predicted(query, replica, requests)
     setup, assumed = setup_of(model_named(model, store), choice, request)
     assumed += unused_accelerators(choice, setup.layout)
-    settings = _settings(setup.settings, _scheduler(asked))
+    settings = _settings(setup.settings, _scheduler(query))
     load = _with_cached(setup.load, replica.cached_input_frac)
-    drafts = _scheduler(asked).drafts
+    drafts = _scheduler(query).drafts
     setup = replace(setup, settings=settings, drafts=drafts, load=load)
-    fleet, assumed_fleet = fleet_of(setup, requests, asked)
+    fleet, assumed_fleet = fleet_of(setup, requests, query)
     assumptions = (*setup.model.assumptions, *choice.assumptions, *assumed, *assumed_fleet)
     return PreparedFleet(setup=setup, fleet=fleet, assumptions=assumptions)
 
 
 def _predicted(
-    asked: SimulateRequest, replica: ReplicaRequest, requests: Requests
+    request: SimulateRequest, replica: ReplicaRequest, requests: Requests
 ) -> PredictRequest:
     """The same deployment as predictions are asked for it."""
     span = replica.span
     return PredictRequest(
-        tp=replica.tp or asked.tp,
+        tp=replica.tp or request.tp,
         pp=replica.pp,
         dp=replica.dp,
         ep=replica.ep,
@@ -124,11 +124,11 @@ def _predicted(
             # Of a disaggregated replica KV caches alone travel between servers.
             network_bytes_per_s=None if span.n_prefill else span.network_bytes_per_s,
         ),
-        n_replicas=asked.n_replicas,
-        precision=asked.precision,
-        cache_precision=asked.cache_precision,
-        engine=asked.engine,
-        engine_version=asked.engine_version,
+        n_replicas=request.n_replicas,
+        precision=request.precision,
+        cache_precision=request.cache_precision,
+        engine=request.engine,
+        engine_version=request.engine_version,
         load=_mean_load(requests, replica.adapters),
     )
 
@@ -157,14 +157,14 @@ def _with_cached(load: ServingLoad, cached_frac: float) -> ServingLoad:
 def replayed(
     ready: PreparedFleet,
     requests: Requests,
-    asked: SimulateRequest,
+    request: SimulateRequest,
     *,
     taken: LoadSource | None = None,
-    told: Told | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Simulation:
     """One run of a fleet that is ready; `told` hears how many requests have been taken."""
     loop, blocks = (None, None) if taken is None else (taken.loop, taken.blocks)
-    requests = with_adapters(requests, ready.setup.load.adapters, seed=asked.seed)
+    requests = with_adapters(requests, ready.setup.load.adapters, seed=request.seed)
     if loop is not None and ready.fleet.limits.admission.max_adapters is not None:
         what = "with users who wait"
         raise one(InputError, "simulate", "--max-loras", what, "use --rate or --trace")
@@ -175,18 +175,20 @@ def replayed(
     if loop is None:
         routed_outcome(requests.take([0]), ready.fleet)
     else:
-        closed_outcome(first_of(loop), ready.fleet, bin_s=asked.bin_s)
+        closed_outcome(first_of(loop), ready.fleet, bin_s=request.bin_s)
         n_loop = None if taken is None else taken.n_loop
         loop = ended_together(
-            loop, n_loop, lambda more: closed_outcome(more, ready.fleet, bin_s=asked.bin_s)
+            loop, n_loop, lambda more: closed_outcome(more, ready.fleet, bin_s=request.bin_s)
         )
     start_s = perf_counter()
     if loop is not None:
-        outcome = closed_outcome(loop, ready.fleet, bin_s=asked.bin_s)
+        outcome = closed_outcome(loop, ready.fleet, bin_s=request.bin_s)
     else:
-        outcome = _open_outcome(ready.fleet, requests, asked, blocks=blocks, told=told)
+        outcome = _open_outcome(
+            ready.fleet, requests, request, blocks=blocks, on_progress=on_progress
+        )
     wall_s = perf_counter() - start_s
-    statistics, slo = judged(outcome, asked), asked.slo or SloTargets()
+    statistics, slo = judged(outcome, request), request.slo or SloTargets()
     is_urgent = ready.fleet.limits.scheduling == "priority"
     return Simulation(
         setup=ready.setup,
@@ -198,7 +200,7 @@ def replayed(
         wall_s=wall_s,
         flow=flow_of(outcome),
         # Step times of one's own say nothing of arithmetic and memory traffic.
-        power=None if has_own_steps(asked) else power_over_time(ready.setup, outcome),
+        power=None if has_own_steps(request) else power_over_time(ready.setup, outcome),
         load=summary(outcome.requests),
     )
 
@@ -206,26 +208,30 @@ def replayed(
 def _open_outcome(
     fleet: Fleet,
     requests: Requests,
-    asked: SimulateRequest,
+    request: SimulateRequest,
     *,
     blocks: PrefixBlocks | None,
-    told: Told | None,
+    on_progress: OnProgress | None,
 ) -> Outcome:
     """In blocks where somebody wants to hear of progress and a run can be made of blocks."""
     bare = fleet
     if not shares_text(requests, blocks):
         bare = replace(fleet, limits=without_cache(fleet.limits))
-    if told is not None and can_stream(bare) and not is_knowing(fleet):
-        found = in_blocks(requests, bare, bin_s=asked.bin_s, on_progress=told)
+    if on_progress is not None and can_stream(bare) and not is_knowing(fleet):
+        found = in_blocks(requests, bare, bin_s=request.bin_s, on_progress=on_progress)
         if bare == fleet:
             return found
         if found.totals.n_preemptions == 0:
             return with_lookups(found)
-    return routed_outcome(requests, fleet, bin_s=asked.bin_s, blocks=blocks)
+    return routed_outcome(requests, fleet, bin_s=request.bin_s, blocks=blocks)
 
 
 def simulate_load(
-    ready: PreparedFleet, taken: LoadSource, asked: SimulateRequest, *, told: Told | None = None
+    ready: PreparedFleet,
+    taken: LoadSource,
+    request: SimulateRequest,
+    *,
+    on_progress: OnProgress | None = None,
 ) -> Simulation:
     """A run of a load from anywhere; of a fleet that is overloaded, also what would hold it."""
     ready = replace(ready, assumptions=(*taken.assumptions, *ready.assumptions))
@@ -233,13 +239,13 @@ def simulate_load(
         # Lengths are drawn: none is longer than what the model reads.
         most = ready.setup.model.max_context_tokens
         taken = replace(taken, requests=within_context(taken.requests, most))
-    found = replayed(ready, taken.requests, asked, taken=taken, told=told)
+    found = replayed(ready, taken.requests, request, taken=taken, on_progress=on_progress)
     if taken.loop is not None or not found.statistics.is_overloaded or ready.fleet.decode:
         return found
-    held = smallest_holding(
-        ready, found.outcome.requests, router=asked.router, slo=asked.slo, blocks=taken.blocks
+    smallest = smallest_holding(
+        ready, found.outcome.requests, router=request.router, slo=request.slo, blocks=taken.blocks
     )
-    return replace(found, holding=held)
+    return replace(found, holding=smallest)
 
 
 def with_gaps(found: Simulation) -> Simulation:
@@ -266,35 +272,35 @@ def _mean_load(requests: Requests, adapters: LoraUse | None) -> LoadRequest:
     )
 
 
-def _settings(settings: EngineSettings, asked: EngineRequest) -> EngineSettings:
+def _settings(settings: EngineSettings, request: EngineRequest) -> EngineSettings:
     typed = {
-        "max_sequences": asked.max_sequences,
-        "max_batch_tokens": asked.max_batch_tokens,
-        "block_tokens": asked.admission.block_tokens,
-        "memory_use_frac": asked.memory_use_frac,
+        "max_sequences": request.max_sequences,
+        "max_batch_tokens": request.max_batch_tokens,
+        "block_tokens": request.admission.block_tokens,
+        "memory_use_frac": request.memory_use_frac,
     }
     given = {name: value for name, value in typed.items() if value is not None}
     return replace(settings, **given)  # type: ignore[arg-type]
 
 
 def fleet_of(
-    setup: ServingSetup, requests: Requests, asked: SimulateRequest
+    setup: ServingSetup, requests: Requests, request: SimulateRequest
 ) -> tuple[Fleet, list[Assumption]]:
     """Engines with the iteration time that predictions have, and the cache that memory leaves."""
     deployment = evaluated(
         setup,
-        calibration=_calibration(asked),
-        scheduler=_scheduler(asked),
+        calibration=_calibration(request),
+        scheduler=_scheduler(request),
         shared_tokens=float(requests.prefix_tokens.mean()),
-        spread=_spread(setup.layout, _scheduler(asked).replica),
+        spread=_spread(setup.layout, _scheduler(request).replica),
     )
     _check_room(deployment)
-    n_engines = asked.n_replicas * deployment.n_engines
-    router = asked.router if n_engines > 1 else "round_robin"
-    fleet = deployment.fleet(asked.n_replicas, router=router, seed=asked.seed)
+    n_engines = request.n_replicas * deployment.n_engines
+    router = request.router if n_engines > 1 else "round_robin"
+    fleet = deployment.fleet(request.n_replicas, router=router, seed=request.seed)
     return fleet, [
-        *_assumed(fleet.limits, asked),
-        *_assumed_policies(setup, fleet.limits, requests, asked=asked),
+        *_assumed(fleet.limits, request),
+        *_assumed_policies(setup, fleet.limits, requests, request=request),
     ]
 
 
@@ -319,9 +325,9 @@ def _check_room(deployment: EvaluatedDeployment) -> None:
     raise one(InputError, "simulate", "KV cache", what, fix)
 
 
-def _calibration(asked: SimulateRequest) -> InferenceCalibration:
+def _calibration(request: SimulateRequest) -> InferenceCalibration:
     """The package's constants, or those refitted with the user's own runs."""
-    path = (_scheduler(asked).replica or ReplicaRequest()).calibration
+    path = (_scheduler(request).replica or ReplicaRequest()).calibration
     if path is None:
         return inference_calibration()
     from gpuplan.studies.inference.user_calibration import read_user_calibration
@@ -339,22 +345,22 @@ def _alike(limits: EngineLimits, requests: Requests) -> list[Assumption]:
 
 
 def _assumed_policies(
-    setup: ServingSetup, limits: EngineLimits, requests: Requests, *, asked: SimulateRequest
+    setup: ServingSetup, limits: EngineLimits, requests: Requests, *, request: SimulateRequest
 ) -> list[Assumption]:
     found = []
-    if limits.caches_prefixes and _scheduler(asked).caches_prefixes is None:
+    if limits.caches_prefixes and _scheduler(request).caches_prefixes is None:
         why = f"{setup.engine.name} has prefix caching on by default"
         if setup.engine.name == SGLANG:
             why = "SGLang's radix tree is on by default"
         found.append(assume("prefix caching", "on", why, "--no-prefix-caching"))
     if limits.drafts is not None:
         found.append(_drafting(limits))
-    found += assumed_admission(setup, limits.admission, _scheduler(asked))
+    found += assumed_admission(setup, limits.admission, _scheduler(request))
     found += _alike(limits, requests)
-    if asked.n_replicas * setup.n_engines > 1:
-        found += unknowing(asked.router, requests, "--router")
+    if request.n_replicas * setup.n_engines > 1:
+        found += unknowing(request.router, requests, "--router")
     n_parts = setup.n_engines
-    policy = _scheduler(asked).batching
+    policy = _scheduler(request).batching
     if policy is not None:
         value = "prompts padded to the longest, all run until the longest answer is written"
         why = "batches that nobody joins or leaves [Yu2022]"
@@ -382,8 +388,8 @@ def _drafting(limits: EngineLimits) -> Assumption:
     return assume("accepted drafts", value, why, change)
 
 
-def _assumed(limits: EngineLimits, asked: SimulateRequest) -> list[Assumption]:
-    scheduler = _scheduler(asked)
+def _assumed(limits: EngineLimits, request: SimulateRequest) -> list[Assumption]:
+    scheduler = _scheduler(request)
     given = (scheduler.max_sequences, scheduler.max_batch_tokens, scheduler.n_blocks)
     found = []
     if None in given:
@@ -396,7 +402,7 @@ def _assumed(limits: EngineLimits, asked: SimulateRequest) -> list[Assumption]:
         found.append(assume("scheduler", value, why, change))
     value, change = f"{limits.start_s * 1e3:.0f} ms", ""
     why = "network, tokenizer and answer outside the engine, from served measurements"
-    if has_own_steps(asked):
+    if has_own_steps(request):
         why, change = "step times are given: the engine alone is simulated", "leave out --step-time"
         found += _beyond(scheduler, limits)
     return [*found, assume("start of a request", value, why, change)]
@@ -417,5 +423,5 @@ def _beyond(scheduler: EngineRequest, limits: EngineLimits) -> list[Assumption]:
     return [assume("step times", value, why, change)]
 
 
-def _scheduler(asked: SimulateRequest) -> EngineRequest:
-    return asked.scheduler or EngineRequest()
+def _scheduler(request: SimulateRequest) -> EngineRequest:
+    return request.scheduler or EngineRequest()

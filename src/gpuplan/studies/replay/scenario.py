@@ -64,11 +64,11 @@ def described_load(
 def _own(scenario: Scenario, chosen: Workload) -> list[Assumption]:
     """What was assumed about this workload; places and budgets do not touch a replay."""
     where = f"workloads[{scenario.workloads.index(chosen)}]."
-    told = [a for a in scenario.assumptions if a.change.startswith(where)]
+    notes = [a for a in scenario.assumptions if a.change.startswith(where)]
     if len(chosen.precisions) > 1:
         why = f"first of those allowed, before {', '.join(chosen.precisions[1:])}"
-        told.append(assume("precision", chosen.precisions[0], why, "--precision"))
-    return told
+        notes.append(assume("precision", chosen.precisions[0], why, "--precision"))
+    return notes
 
 
 def served_workload(scenario: Scenario, name: str | None, file: str) -> Workload:
@@ -98,8 +98,8 @@ def _serving(chosen: Workload, path: Path, duration_s: float | None, seed: int) 
     seconds, assumed = _duration(arrivals, duration_s)
     shape = chosen.work.request
     drawn = requests_for(arrivals, shape, duration_s=seconds, seed=seed)
-    asked = None if shape.max_tokens is None else np.full(len(drawn), shape.max_tokens)
-    output, grouping = np.maximum(1, drawn.output_tokens), Grouping(max_tokens=asked)
+    requested = None if shape.max_tokens is None else np.full(len(drawn), shape.max_tokens)
+    output, grouping = np.maximum(1, drawn.output_tokens), Grouping(max_tokens=requested)
     bare = requests_of(drawn.arrive_s, drawn.input_tokens, output, grouping=grouping)
     hit = shape.prefix_hit_frac.mid
     return LoadSource(
@@ -121,17 +121,17 @@ def _cached(hit_frac: float) -> list[Assumption]:
     return [assume("prefix cache", value, why, change)]
 
 
-def with_described(asked: SimulateRequest, taken: LoadSource) -> SimulateRequest:
+def with_described(request: SimulateRequest, taken: LoadSource) -> SimulateRequest:
     """What was asked, completed with what the source of the load says."""
-    scheduler = asked.scheduler or EngineRequest()
+    scheduler = request.scheduler or EngineRequest()
     replica = scheduler.replica or ReplicaRequest()
     if taken.cached_input_frac:
         replica = replace(replica, cached_input_frac=taken.cached_input_frac)
     return replace(
-        asked,
-        slo=asked.slo or taken.slo,
-        precision=asked.precision or taken.precision,
-        cache_precision=asked.cache_precision or taken.cache_precision,
+        request,
+        slo=request.slo or taken.slo,
+        precision=request.precision or taken.precision,
+        cache_precision=request.cache_precision or taken.cache_precision,
         scheduler=replace(scheduler, replica=replica),
     )
 
@@ -157,13 +157,15 @@ def _batch(work: Batch, duration_s: float | None, seed: int) -> LoadSource:
     )
 
 
-def _duration(arrivals: Arrivals, asked_s: float | None) -> tuple[float, tuple[Assumption, ...]]:
-    if asked_s is not None:
-        return asked_s, ()
+def _duration(
+    arrivals: Arrivals, requested_s: float | None
+) -> tuple[float, tuple[Assumption, ...]]:
+    if requested_s is not None:
+        return requested_s, ()
     hours = len(arrivals.hourly_profile) or 1
     what = "its whole profile" if arrivals.hourly_profile else "its busiest hour"
-    told = assume("duration", f"{hours} h", f"the workload in {what}", "--duration")
-    return hours * HOUR, (told,)
+    notes = assume("duration", f"{hours} h", f"the workload in {what}", "--duration")
+    return hours * HOUR, (notes,)
 
 
 def _today(growth: float) -> Assumption:
@@ -172,13 +174,15 @@ def _today(growth: float) -> Assumption:
     return assume("growth", value, why, "--growth with --rate")
 
 
-def _slo(promise: Slo) -> SloTargets:
+def _slo(target: Slo) -> SloTargets:
     """Every promised percentile as a limit of each request, and the share that must keep it."""
-    strict = _strictest(promise.limits)
+    strict = _strictest(target.limits)
     named = {limit.metric: limit.limit_s for limit in strict}
     tpot = named.get("tpot", named.get("itl"))
-    kept = max((KEPT_FRAC[limit.statistic] for limit in strict), default=0.99)
-    return SloTargets(ttft_s=named.get("ttft"), tpot_s=tpot, e2e_s=named.get("e2e"), kept_frac=kept)
+    retained = max((KEPT_FRAC[limit.statistic] for limit in strict), default=0.99)
+    return SloTargets(
+        ttft_s=named.get("ttft"), tpot_s=tpot, e2e_s=named.get("e2e"), kept_frac=retained
+    )
 
 
 def _strictest(limits: Sequence[LatencyLimit]) -> list[LatencyLimit]:

@@ -27,7 +27,7 @@ from gpuplan.simulation.serving.statistics import statistics_of
 from gpuplan.studies.replay.routed import routed_outcome
 
 MOST_REPLICAS = 4096
-Told = Callable[[int], None]
+OnProgress = Callable[[int], None]
 
 
 class Stream(NamedTuple):
@@ -102,23 +102,23 @@ def first_enough(
     n_below: int = 0,
 ) -> SmallestFleet:
     """Doubling finds a size that is enough, halving the gap finds the first above `n_below`."""
-    seen: dict[int, FleetTried] = {}
+    known: dict[int, FleetTried] = {}
 
     def is_held(n: int) -> bool:
-        seen[n] = run(n)
-        return is_enough(seen[n])
+        known[n] = run(n)
+        return is_enough(known[n])
 
     low, high = n_below, n_first
     while not is_held(high) and high < n_most:
         low, high = high, min(2 * high, n_most)
-    is_found = is_enough(seen[high])
+    is_found = is_enough(known[high])
     while is_found and high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if is_held(middle) else (middle, high)
     return SmallestFleet(
-        n_replicas=seen[high].n_replicas if is_found else None,
+        n_replicas=known[high].n_replicas if is_found else None,
         criterion=aim,
-        tried=tuple(seen[n] for n in sorted(seen)),
+        tried=tuple(known[n] for n in sorted(known)),
     )
 
 
@@ -129,7 +129,7 @@ def fleet_curve(
     *,
     request: SimulateRequest | None = None,
     blocks: PrefixBlocks | None = None,
-    told: Told | None = None,
+    on_progress: OnProgress | None = None,
 ) -> FleetSizeCurve:
     """Precision and recall over the fleet size, and the size with the greatest F that keeps up."""
     _check(curve)
@@ -138,7 +138,9 @@ def fleet_curve(
         blocks=blocks
     )
     sizes = sorted(set(curve.sizes))
-    points = tuple(map_cases(tried, sizes, shared=stream, n_workers=curve.n_workers, told=told))
+    points = tuple(
+        map_cases(tried, sizes, shared=stream, n_workers=curve.n_workers, on_progress=on_progress)
+    )
     each_s = _useful_s(points, len(requests))
     beta = sqrt(curve.delay_usd_per_request / (curve.waste_usd_per_accelerator_s * each_s))
     useful_s = [each_s * (len(requests) - point.n_late) for point in points]
@@ -193,9 +195,9 @@ def _useful_s(points: Sequence[FleetTried], n_requests: int) -> float:
     return min(each)
 
 
-def _cost_usd(point: FleetTried, useful_s: float, asked: CurveRequest) -> float:
-    waste_usd = asked.waste_usd_per_accelerator_s * (point.paid_accelerator_s - useful_s)
-    return waste_usd + asked.delay_usd_per_request * point.n_late
+def _cost_usd(point: FleetTried, useful_s: float, request: CurveRequest) -> float:
+    waste_usd = request.waste_usd_per_accelerator_s * (point.paid_accelerator_s - useful_s)
+    return waste_usd + request.delay_usd_per_request * point.n_late
 
 
 def _stream(ready: PreparedFleet, requests: Requests, router: str, slo: SloTargets) -> Stream:
@@ -224,14 +226,14 @@ def _free(slo: SloTargets) -> Assumption:
     )
 
 
-def _check(asked: CurveRequest) -> None:
-    problems, sizes = [], asked.sizes
+def _check(request: CurveRequest) -> None:
+    problems, sizes = [], request.sizes
     if not sizes or min(sizes) < 1 or max(sizes) > MOST_REPLICAS:
         what, fix = f"got {list(sizes)[:5]}", f"use sizes from 1 to {MOST_REPLICAS:,}, e.g. 1..12"
         problems.append(Problem("--sweep-replicas", what, fix))
     for flag, value in (
-        ("--cost-waste", asked.waste_usd_per_accelerator_s),
-        ("--cost-delay", asked.delay_usd_per_request),
+        ("--cost-waste", request.waste_usd_per_accelerator_s),
+        ("--cost-delay", request.delay_usd_per_request),
     ):
         if not 0 < value < float("inf"):
             problems.append(Problem(flag, f"got {value:g}", "must be above 0 USD, and finite"))

@@ -39,7 +39,7 @@ from gpuplan.units import HOUR
 
 N_BLOCK = 200_000
 N_FINER = 64
-Told = Callable[[int], None]
+OnProgress = Callable[[int], None]
 Sink = Callable[[Requests, RequestTimes], None]
 
 
@@ -54,12 +54,12 @@ class Blocks(NamedTuple):
     file: TraceStream | None = None  # whose oddities are known when its rows have passed
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[str, ...]:
         """What was odd about the file so far."""
         return (
             ()
             if self.file is None
-            else (*self.file.told, *bad_lines(self.file.n_bad, self.file.bad))
+            else (*self.file.remarks, *bad_lines(self.file.n_bad, self.file.bad))
         )
 
 
@@ -114,32 +114,32 @@ def _long_enough_s(load: DrawnLoad) -> float:
 def streamed(
     ready: PreparedFleet,
     coming: Blocks,
-    asked: SimulateRequest,
+    request: SimulateRequest,
     *,
-    told: Told | None = None,
+    on_progress: OnProgress | None = None,
     sink: Sink | None = None,
 ) -> StreamedSimulation:
     """One run; `sink` gets every request that has passed, in order of arrival.
 
     A queue that outgrows memory ends the run: the fleet is overloaded, and the rest is not asked.
     """
-    if asked.scheduler is None or asked.scheduler.caches_prefixes is None:
+    if request.scheduler is None or request.scheduler.caches_prefixes is None:
         # What a cache holds is not kept in a stream; where no text is shared, nobody misses it.
         bare = replace(ready.fleet, limits=without_cache(ready.fleet.limits))
-        said = tuple(each for each in ready.assumptions if each.what != "prefix caching")
-        ready = replace(ready, fleet=bare, assumptions=said)
+        stated = tuple(each for each in ready.assumptions if each.what != "prefix caching")
+        ready = replace(ready, fleet=bare, assumptions=stated)
     # Of a stream, blocks are counted as those of equal layers.
     stream = ServingStream(
-        replace(ready.fleet, limits=without_hybrid(ready.fleet.limits)), bin_s=asked.bin_s
+        replace(ready.fleet, limits=without_hybrid(ready.fleet.limits)), bin_s=request.bin_s
     )
     # Finer than the bins that are shown, and folded into them: a short run has a backlog, too.
-    tally = Tally(slo=asked.slo, warmup_s=asked.warmup_s, bin_s=asked.bin_s / N_FINER)
+    tally = Tally(slo=request.slo, warmup_s=request.warmup_s, bin_s=request.bin_s / N_FINER)
     start_s = perf_counter()
     for block in coming.blocks:
         passed = stream.feed(block)
         _take(passed.requests, passed.times, tally, sink)
-        if told is not None:
-            told(stream.n_fed)
+        if on_progress is not None:
+            on_progress(stream.n_submitted)
         if stream.is_full:
             break
     if not stream.is_full:
@@ -153,18 +153,22 @@ def streamed(
         fleet=ready.fleet,
         outcome=outcome,
         statistics=outcome.statistics,
-        slo=asked.slo or SloTargets(),
+        slo=request.slo or SloTargets(),
         wall_s=perf_counter() - start_s,
         flow=outcome.flow,
         power=power_over_time(ready.setup, outcome),
-        holding=_holding(ready, coming.first, asked) if outcome.statistics.is_overloaded else None,
+        holding=_holding(ready, coming.first, request)
+        if outcome.statistics.is_overloaded
+        else None,
     )
 
 
-def _holding(ready: PreparedFleet, first: Requests, asked: SimulateRequest) -> SmallestFleet:
+def _holding(ready: PreparedFleet, first: Requests, request: SimulateRequest) -> SmallestFleet:
     """The smallest fleet for the first block: no more of the load is kept."""
-    held = smallest_holding(ready, first, router=asked.router, slo=asked.slo)
-    return replace(held, criterion=f"{held.criterion}; by the first {len(first):,} requests")
+    smallest = smallest_holding(ready, first, router=request.router, slo=request.slo)
+    return replace(
+        smallest, criterion=f"{smallest.criterion}; by the first {len(first):,} requests"
+    )
 
 
 def _check_file(coming: Blocks, n_read: int) -> None:
@@ -184,7 +188,7 @@ def _outcome(
     spent = Spent(totals=totals, paid_s=totals.span_s * n_engines, last_s=stream.last_s)
     n_left = stream.n_held
     return StreamedOutcome(
-        n_requests=stream.n_fed,
+        n_requests=stream.n_submitted,
         n_completed=tally.n_finished,
         n_left=n_left,
         use=use,

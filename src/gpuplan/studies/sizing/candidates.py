@@ -47,14 +47,16 @@ def candidates_of(task: SizingTask) -> tuple[Pruned, tuple[Assumption, ...]]:
     networks = task.context.networks
     cards = evaluator.accelerators
     found = (*over_servers(found, networks, cards), *_on_slices(spec, evaluator))
-    found = tuple(each for each in found if task.is_asked(each) or _is_compared(task, each))
+    found = tuple(each for each in found if task.is_requested(each) or _is_compared(task, each))
     checks = _checks(task)
     pruned = cut.prune(found, checks)
-    joined = [each for each in pruned.kept if each.accelerator in networks]
+    joined = [each for each in pruned.accepted if each.accelerator in networks]
     wider = with_wider_experts(_filled(joined, evaluator))
     stages = dict.fromkeys((*_stages(pruned, evaluator), *wider))
     staged = cut.prune(over_servers(tuple(stages), networks, cards), checks)
-    both = Pruned(kept=(*pruned.kept, *staged.kept), rejected=(*pruned.rejected, *staged.rejected))
+    both = Pruned(
+        accepted=(*pruned.accepted, *staged.accepted), rejected=(*pruned.rejected, *staged.rejected)
+    )
     return both, (*task.policy_assumptions, *assumed)
 
 
@@ -153,7 +155,7 @@ def _stages(pruned: Pruned, evaluator: CandidateEvaluator) -> tuple[Candidate, .
     def is_near(each: Candidate) -> bool:
         return each.layout.n_joined <= n_in_domain(evaluator.accelerators[each.accelerator])
 
-    near = [each for each in pruned.kept if is_near(each)]
+    near = [each for each in pruned.accepted if is_near(each)]
     timed = [r.candidate for r in pruned.rejected if r.constraint in ("ttft", "tpot", "e2e")]
     short = [
         r.candidate for r in pruned.rejected if r.constraint == "memory" and not r.candidate.share
@@ -162,12 +164,12 @@ def _stages(pruned: Pruned, evaluator: CandidateEvaluator) -> tuple[Candidate, .
         [each for each in short if is_near(each)],
         [*near, *(each for each in timed if is_near(each))],
     )
-    anywhere = _short_everywhere(short, [*pruned.kept, *timed])
+    anywhere = _short_everywhere(short, [*pruned.accepted, *timed])
     found = (*with_stages(inside), *with_stages(anywhere), *with_wider_experts(anywhere))
     return tuple(dict.fromkeys(found))
 
 
-def _filled(kept: Sequence[Candidate], evaluator: CandidateEvaluator) -> list[Candidate]:
+def _filled(accepted: Sequence[Candidate], evaluator: CandidateEvaluator) -> list[Candidate]:
     """Experts over a whole server that take much of its memory: more servers leave more for KV."""
 
     def is_full(each: Candidate) -> bool:
@@ -177,12 +179,12 @@ def _filled(kept: Sequence[Candidate], evaluator: CandidateEvaluator) -> list[Ca
         memory = evaluator.longest_memory(each)
         return memory.weights_bytes >= FULL_FRAC * memory.budget_bytes
 
-    return [each for each in kept if is_full(each)]
+    return [each for each in accepted if is_full(each)]
 
 
-def _short_everywhere(short: Sequence[Candidate], held: Sequence[Candidate]) -> list[Candidate]:
+def _short_everywhere(short: Sequence[Candidate], enough: Sequence[Candidate]) -> list[Candidate]:
     """Short of memory on accelerators where none has room: stages may help."""
-    kinds = {(each.accelerator, each.precision) for each in held}
+    kinds = {(each.accelerator, each.precision) for each in enough}
     return [each for each in short if (each.accelerator, each.precision) not in kinds]
 
 
@@ -229,9 +231,11 @@ def _compared_precisions(task: SizingTask, published: NumberFormat) -> list[Numb
 def _spec(task: SizingTask) -> tuple[ProposalSpec, list[Assumption]]:
     workload, model = task.workload, task.model
     published = model.checkpoint.quantized or model.checkpoint.base
-    asked = [form for name in task.asked_precisions if (form := format_named(name)) is not None]
+    requested = [
+        form for name in task.requested_precisions if (form := format_named(name)) is not None
+    ]
     others = _compared_precisions(task, published)
-    precisions = list({form.name: form for form in (*(asked or [published]), *others)}.values())
+    precisions = list({form.name: form for form in (*(requested or [published]), *others)}.values())
     stored, assumed = storage_of(model, precisions[0], format_named(workload.cache_precision or ""))
     assumptions = [a for a in assumed if a.what != "precision"]
     assumptions += _format_assumptions(

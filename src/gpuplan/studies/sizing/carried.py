@@ -217,9 +217,9 @@ class LatencyProfile:
         columns = []
         for place, unit in enumerate(by_metric):
             error = error_ratio(unit, n_deviations)[:, None]
-            told = _interpolated(loads[None, :], known, table[:, place]) * error
+            remarks = _interpolated(loads[None, :], known, table[:, place]) * error
             stepped = _interpolated(loads[None, :] * slow, known, table[:, place]) * slow
-            columns.append(np.where(slow > 1, np.maximum(told, stepped), told))
+            columns.append(np.where(slow > 1, np.maximum(remarks, stepped), remarks))
         shape = (len(by_metric), len(n_deviations), len(loads))
         return floats(np.array(columns).reshape(shape).transpose(1, 2, 0))
 

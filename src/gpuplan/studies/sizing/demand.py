@@ -91,9 +91,9 @@ def _serving(
     peak, mean = arrivals.peak_requests_per_s, arrivals.mean_requests_per_s
     inputs, outputs = shape.input.mean_tokens, shape.output.mean_tokens
     if arrivals.trace is not None and peak is None:
-        seen = summary(_traced(workload, arrivals.trace, read_trace))
-        peak, mean = seen.peak_hour_requests_per_s, seen.mean_requests_per_s
-        inputs, outputs = seen.input_tokens_per_s / mean, seen.output_tokens_per_s / mean
+        observed = summary(_traced(workload, arrivals.trace, read_trace))
+        peak, mean = observed.peak_hour_requests_per_s, observed.mean_requests_per_s
+        inputs, outputs = observed.input_tokens_per_s / mean, observed.output_tokens_per_s / mean
         lines.append(f"trace {arrivals.trace}: busiest hour {peak:.3g} requests/s")
     if peak is None and arrivals.n_concurrent is None:
         fix = "give users, requests per second, tokens per second or a trace"

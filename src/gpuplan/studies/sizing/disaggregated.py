@@ -28,13 +28,13 @@ STATE_NETWORK = "state prices.offers[].network_gbit_per_s, or site.network of yo
 
 
 def split_candidates(
-    task: SizingTask, kind: tuple[str, str], kept: Sequence[Candidate]
+    task: SizingTask, kind: tuple[str, str], accepted: Sequence[Candidate]
 ) -> Iterator[Candidate | Rejection]:
     """Disaggregated groups on an accelerator at a precision, or why none can stand there."""
     policy = task.scenario.policy.layouts.disaggregation
     if task.streams is None or task.engine.name != "vllm" or policy == "never":
         return
-    mine = _singles([c for c in kept if (str(c.accelerator), c.precision) == kind])
+    mine = _singles([c for c in accepted if (str(c.accelerator), c.precision) == kind])
     for base in sorted(mine, key=lambda each: _accelerator_s(task, each))[:N_LAYOUTS]:
         is_slow = idle_check(task.limits, task.evaluator.idle_times)
         found = list(dict.fromkeys(_groups(task, base)))

@@ -45,13 +45,13 @@ def adapter_lines(setup: ServingSetup) -> tuple[str, ...]:
     adapters, slots = setup.load.adapters, setup.settings.lora
     if adapters is None or slots is None:
         return ()
-    held = lora_bytes(setup.model, slots, setup.storage, layout=setup.layout)
+    resident = lora_bytes(setup.model, slots, setup.storage, layout=setup.layout)
     whole = replace(slots, n_slots=adapters.n_adapters)
     host = lora_bytes(setup.model, whole, setup.storage, layout=ServingLayout())
     return (
         f"{slots.n_slots} of {adapters.n_adapters} LoRA adapters (rank {slots.max_rank}) sit in "
-        f"GPU memory at once (max_loras): {held / GIB:.1f} GiB of each accelerator; all of them "
-        f"take {host / GIB:,.1f} GiB of host memory (max_cpu_loras)",
+        f"GPU memory at once (max_loras): {resident / GIB:.1f} GiB of each accelerator; all of "
+        f"them take {host / GIB:,.1f} GiB of host memory (max_cpu_loras)",
     )
 
 

@@ -43,8 +43,8 @@ NO_PRICE = "no price is known, so it cannot be compared"
 def language_sizes(task: SizingTask) -> Sizing:
     """Every candidate of a language model behind an engine: sized, rejected or skipped."""
     pruned, assumed = candidates_of(task)
-    found = list(_sizes(task, pruned.kept))
-    found += _split_sizes(task, pruned.kept, found)
+    found = list(_sizes(task, pruned.accepted))
+    found += _split_sizes(task, pruned.accepted, found)
     chosen, others = may_be_split(
         task, [each for each in found if isinstance(each, Sized)], partial(_eligible, task)
     )
@@ -54,7 +54,8 @@ def language_sizes(task: SizingTask) -> Sizing:
         rejected += [
             too_unsure(task, each)
             for each in others
-            if task.is_asked(each.candidate) and each.candidate.layout.is_disaggregated >= is_only
+            if task.is_requested(each.candidate)
+            and each.candidate.layout.is_disaggregated >= is_only
         ]
     return Sizing(
         workload=task.workload.name,
@@ -73,7 +74,7 @@ def language_sizes(task: SizingTask) -> Sizing:
 
 
 def _split_sizes(
-    task: SizingTask, kept: Sequence[Candidate], found: Sequence[Sized | Rejection | NotSized]
+    task: SizingTask, accepted: Sequence[Candidate], found: Sequence[Sized | Rejection | NotSized]
 ) -> Iterator[Sized | Rejection | NotSized]:
     """Disaggregated fleets, where one may be cheaper than the row of its own accelerator.
 
@@ -87,7 +88,7 @@ def _split_sizes(
         kind = (str(each.candidate.accelerator), each.candidate.precision)
         rows.setdefault(kind, []).append(each)
     for kind, sized in rows.items():
-        tried = list(split_candidates(task, kind, kept))
+        tried = list(split_candidates(task, kind, accepted))
         beaten = [] if policy == "always" else [hourly_usd(task, each) for each in sized]
         groups = _Row(task, rivals=beaten).sizes(
             [each for each in tried if isinstance(each, Candidate)]
@@ -125,17 +126,17 @@ def _sizes(
     is_alone = len(task.scenario.workloads) == 1
     for key in sorted(rows, key=lambda key: (key not in shown, bool(key[2]))):
         first = rows[key][0]
-        is_asked = task.is_asked(first)
-        group = rows[key] if is_asked else _simplest(rows[key])
+        is_requested = task.is_requested(first)
+        group = rows[key] if is_requested else _simplest(rows[key])
         beaten = [] if key in shown else rivals
         # Alone on its card, a fraction has to be cheaper than the whole.
         is_lone = bool(key[2]) and is_alone
         beaten = beaten + (whole.get(key[:2], []) if is_lone else [])
-        row = _Row(task, rivals=beaten, is_open_at_par=is_asked and not is_lone)
+        row = _Row(task, rivals=beaten, is_open_at_par=is_requested and not is_lone)
         yield from surest(task, row.sizes(group))
         whole.setdefault(key[:2], row.costs)
         # A slice costs its part only where others take the rest: no whole one is held against it.
-        if key in shown and is_asked and not key[2]:
+        if key in shown and is_requested and not key[2]:
             rivals += row.costs
 
 
@@ -167,12 +168,12 @@ def _eligible(task: SizingTask, sized: Sequence[Sized]) -> tuple[list[Sized], li
     """
     found = preferred(
         sized,
-        lambda each: task.is_asked(each.candidate),
+        lambda each: task.is_requested(each.candidate),
         lambda each: task.is_named(each.candidate) or task.is_measured(each.candidate),
         lambda each: is_likely(task, each),
     )
-    is_hard = task.context.options.is_probability_asked
-    if not any(task.is_asked(each.candidate) for each in found) or (
+    is_hard = task.context.options.is_probability_requested
+    if not any(task.is_requested(each.candidate) for each in found) or (
         is_hard and not all(is_likely(task, each) for each in found)
     ):
         return [], list(sized)

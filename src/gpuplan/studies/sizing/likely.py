@@ -174,20 +174,20 @@ def fewest(start: int, wanted: Wanted, n_most: int | None) -> ReplicaNeed | None
     such number, wherever the search begins. Above the most it is what these ask for.
     """
     n, too_few = start if n_most is None else min(start, n_most), 0
-    asked = wanted(n)
-    while asked is not None and asked.n_peak > n != n_most:
-        too_few, n = n, asked.n_peak if n_most is None else min(asked.n_peak, n_most)
-        asked = wanted(n)
-    if asked is None or asked.n_peak > n:
-        return asked
-    fewer = max(asked.n_peak, too_few + 1)
+    requested = wanted(n)
+    while requested is not None and requested.n_peak > n != n_most:
+        too_few, n = n, requested.n_peak if n_most is None else min(requested.n_peak, n_most)
+        requested = wanted(n)
+    if requested is None or requested.n_peak > n:
+        return requested
+    fewer = max(requested.n_peak, too_few + 1)
     while fewer < n:
         again = wanted(fewer)
         if again is not None and again.n_peak <= fewer:
-            n, asked, fewer = fewer, again, max(again.n_peak, too_few + 1)
+            n, requested, fewer = fewer, again, max(again.n_peak, too_few + 1)
         else:
             too_few, fewer = fewer, max(fewer + 1, (fewer + n) // 2)
-    return asked if asked.n_peak >= n else asked.scaled(n / asked.n_peak)
+    return requested if requested.n_peak >= n else requested.scaled(n / requested.n_peak)
 
 
 def probability_of(task: SizingTask, sized: Sized) -> float | None:

@@ -129,7 +129,9 @@ def eligible(task: SizingTask, sizing: Sizing) -> Sizing:
         lambda each: is_likely(task, each),
     )
     others = tuple(each for each in sizing.sized if each not in chosen)
-    if task.context.options.is_probability_asked and not all(is_likely(task, x) for x in chosen):
+    if task.context.options.is_probability_requested and not all(
+        is_likely(task, x) for x in chosen
+    ):
         unsure = tuple(too_unsure(task, each) for each in sizing.sized)
         return replace(sizing, sized=(), rejected=(*sizing.rejected, *unsure))
     return replace(sizing, sized=tuple(chosen), compared=others)

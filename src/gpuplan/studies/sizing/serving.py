@@ -389,5 +389,5 @@ def _most_tried(fluid: float) -> int:
 
 def _with_prefix(run: SimulatedRun, simulator: FleetSimulator) -> LittleClosure:
     little = run.little
-    held = little.cache_tokens + simulator.cached_tokens * little.n_counted
-    return replace(little, cache_tokens=held)
+    resident = little.cache_tokens + simulator.cached_tokens * little.n_counted
+    return replace(little, cache_tokens=resident)

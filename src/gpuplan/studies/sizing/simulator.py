@@ -304,13 +304,13 @@ def _little(outcome: Outcome, rows: Ints) -> LittleClosure:
     span_s = max(end - start, 1e-12)
     rate = (len(rows) - 1) / span_s
     residence = float(times.e2e_s[rows].mean())
-    held = requests.input_tokens + 0.5 * requests.output_tokens
+    resident = requests.input_tokens + 0.5 * requests.output_tokens
     return LittleClosure(
         requests_per_s=rate,
         residence_s=residence,
         n_in_flight=rate * residence,
         n_counted=float(inside.sum() / span_s),
-        cache_tokens=float((inside * held).sum() / span_s),
+        cache_tokens=float((inside * resident).sum() / span_s),
     )
 
 

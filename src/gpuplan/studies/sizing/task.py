@@ -209,12 +209,12 @@ class SizingTask:
             self.serving_load,
             self.catalog,
             context_tokens=(self.context_tokens, self.longest_tokens),
-            max_tokens=self._asked_tokens,
+            max_tokens=self._requested_tokens,
             calibration=self.context.calibration,
         )
 
     @property
-    def _asked_tokens(self) -> int | None:
+    def _requested_tokens(self) -> int | None:
         """The max_tokens of every request; None: what it gets."""
         work = self.workload.work
         return None if isinstance(work, Training | Generic) else work.request.max_tokens
@@ -284,14 +284,14 @@ class SizingTask:
 
     def candidate(self, accelerator: Accelerator, precision: str) -> Candidate:
         """The workload on this accelerator, in the layout and precision that the user names."""
-        asked = self.workload.layout
+        requested = self.workload.layout
         named = self.workload.precisions
         return Candidate(
             workload=self.workload.name,
             accelerator=accelerator.id,
             layout=ServingLayout(
-                tp=(asked.n_tensor if asked else None) or 1,
-                pp=(asked.n_pipeline if asked else None) or 1,
+                tp=(requested.n_tensor if requested else None) or 1,
+                pp=(requested.n_pipeline if requested else None) or 1,
             ),
             precision=named[0] if named else precision,
         )
@@ -340,7 +340,7 @@ class SizingTask:
         )
 
     @cached_property
-    def asked_precisions(self) -> tuple[str, ...]:
+    def requested_precisions(self) -> tuple[str, ...]:
         """Formats that workload and policy both allow; the published one where neither names any.
 
         InputError where a name is unknown, or both name some and have none in common.
@@ -358,14 +358,14 @@ class SizingTask:
         published = self.model.checkpoint.quantized or self.model.checkpoint.base
         return tuple(found) or (published.name,)
 
-    def is_asked(self, candidate: Candidate) -> bool:
+    def is_requested(self, candidate: Candidate) -> bool:
         """Whether its precision is the published one, or one that the user names."""
-        return candidate.precision in self._asked_on(candidate)
+        return candidate.precision in self._requested_on(candidate)
 
-    def _asked_on(self, candidate: Candidate) -> tuple[str, ...]:
+    def _requested_on(self, candidate: Candidate) -> tuple[str, ...]:
         """The formats asked for, as its accelerator runs them."""
         peaks = self.catalog.accelerators[candidate.accelerator].peak_flop_per_s
-        return tuple(sixteen_on(name, peaks) for name in self.asked_precisions)
+        return tuple(sixteen_on(name, peaks) for name in self.requested_precisions)
 
     @cached_property
     def named_accelerators(self) -> frozenset[str]:
@@ -393,7 +393,7 @@ class SizingTask:
         """Whether its accelerator is named, or measured at a precision that is asked for."""
         if self.is_named(candidate):
             return True
-        precisions = (candidate.precision, *self._asked_on(candidate))
+        precisions = (candidate.precision, *self._requested_on(candidate))
         return any(self.is_measured(replace(candidate, precision=name)) for name in precisions)
 
     def down_frac(self, candidate: Candidate) -> float:

@@ -23,11 +23,11 @@ def size_workload(workload: Workload, scenario: Scenario, context: SizingContext
     task = task_of(workload, scenario, context)
     found = _sizes(task, scenario)
     owned = {nodes.accelerator for nodes in scenario.owned}
-    told = (_told_of_age(task, each, owned) for each in found.sized)
-    return replace(found, sized=tuple(told))
+    remarks = (_with_price_age(task, each, owned) for each in found.sized)
+    return replace(found, sized=tuple(remarks))
 
 
-def _told_of_age(task: SizingTask, sized: Sized, owned: set[str]) -> Sized:
+def _with_price_age(task: SizingTask, sized: Sized, owned: set[str]) -> Sized:
     """The fleet with a word on boards that are out of sale and soon out of toolkits."""
     accelerator = sized.candidate.accelerator
     stated = task.catalog.fact(accelerator, "status")

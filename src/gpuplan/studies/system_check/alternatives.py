@@ -23,7 +23,7 @@ from gpuplan.domain.system.findings import Finding, note
 from gpuplan.domain.system.parts import BalancedSystem, FabricPlan
 from gpuplan.studies.power.node_draw import slowdown_of
 from gpuplan.studies.system_check.data_path import sample_rate
-from gpuplan.studies.system_check.feeding import Fleet, Priced, fed_fleet, fits_site
+from gpuplan.studies.system_check.feeding import Fleet, Priced, fits_site, fleet_with_data
 from gpuplan.studies.system_check.placement import Placement, Remark
 from gpuplan.studies.system_check.traffic import BYTES_16, params_of
 
@@ -168,10 +168,10 @@ def balance_of(case: RejectedSystem) -> Balance:
     capped = tuple(_capped(case))
     made = tuple(_systems(case, own_fleets(placement)))
     whole = min(made, key=most_work_first, default=None)
-    kept = () if whole is None else (whole,)
+    retained = () if whole is None else (whole,)
     notes = (*price_notes, *assumed(build, *STORAGE_PRICES, *NETWORK_PRICES, "prices.core_usd"))
     if price is None:
-        systems = capped or kept
+        systems = capped or retained
         return Balance(systems, None, (*notes, *(_price_findings(placement) if systems else ())))
     budget = case.scenario.budget.capex_usd or _described_usd(case, price)
     found = list(other_fleets(case.scenario, case.work, placement, budget_usd=budget))
@@ -183,7 +183,7 @@ def balance_of(case: RejectedSystem) -> Balance:
         others += best_within(systems, budget, n_most=1)
     best = (*capped, *best_within(made, budget), *best_within(others, budget, n_most=2))
     ordered = tuple(sorted(best, key=lambda s: -s.n_at_work))
-    return Balance((*ordered, *(s for s in kept if s not in ordered)), budget, notes)
+    return Balance((*ordered, *(s for s in retained if s not in ordered)), budget, notes)
 
 
 def _price_findings(placement: Placement) -> tuple[Finding, ...]:
@@ -199,7 +199,7 @@ def _systems(case: RejectedSystem, fleets: Iterable[Fleet]) -> Iterator[Balanced
     """
     kind = case.fabrics[0].switch.fabric if case.fabrics else "ethernet"
     for fleet in fleets:
-        found = fed_fleet(case.scenario, case.work, case.placement, fleet, kind=kind)
+        found = fleet_with_data(case.scenario, case.work, case.placement, fleet, kind=kind)
         if found is not None:
             yield _system(case, fleet, *found)
 
@@ -240,7 +240,7 @@ def _capped(case: RejectedSystem) -> Iterator[BalancedSystem]:
         return
     choice, here = highest
     fleet = Fleet(here.accelerator, owned.n_nodes, owned.n_accelerators_per_node)
-    found = fed_fleet(case.scenario, case.work, here, fleet, kind="ethernet")
+    found = fleet_with_data(case.scenario, case.work, here, fleet, kind="ethernet")
     if found is None:
         return
     made, slower = _system(case, fleet, *found), choice.slowdown_ratio
@@ -260,8 +260,8 @@ def _highest_cap(case: RejectedSystem, plan: FacilityPlan) -> tuple[CapChoice, P
     rack, room = site.rack or Rack(), placement.build.room
     grid = plan.caps or cap_choices(plan.node, rack, n_wanted=0, room=room, slowdown=slowdown)
     for choice in grid:
-        held = replace(placement.owned, accelerator_cap_w=choice.cap_w)
-        here = placement._replace(owned=held)
+        stored = replace(placement.owned, accelerator_cap_w=choice.cap_w)
+        here = placement._replace(owned=stored)
         if choice.is_accepted and fits_site(case.scenario, here):
             return choice, here
     return None

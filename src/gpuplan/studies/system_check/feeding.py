@@ -53,7 +53,7 @@ class Fleet(NamedTuple):
         return f"{self.n_nodes} x {self.n_per_node} {self.accelerator.name}"
 
 
-def fed_fleet(
+def fleet_with_data(
     scenario: Scenario,
     work: Workload,
     placement: Placement,
@@ -65,7 +65,7 @@ def fed_fleet(
     here = _placed(placement, fleet)
     if not fits_site(scenario, here):
         return None
-    fitted, feeding = _fed(_faster(work, placement, fleet), here)
+    fitted, feeding = _delivered(_faster(work, placement, fleet), here)
     # An exchange that nobody can judge is as it was: it is not spread over more nodes.
     is_spread = (
         fleet.accelerator.id != placement.accelerator.id or fleet.n_nodes > placement.n_nodes
@@ -140,7 +140,7 @@ def _faster(work: Workload, placement: Placement, fleet: Fleet) -> Workload:
     return replace(work, data_path=changed)
 
 
-def _fed(work: Workload, placement: Placement) -> tuple[Workload, Priced]:
+def _delivered(work: Workload, placement: Placement) -> tuple[Workload, Priced]:
     """The work described with local drives, cores and copies that keep up, and their prices."""
     path, demand = work.data_path, data_demand(work, placement)
     if path is None or demand is None or path.sample_bytes is None:
@@ -162,10 +162,10 @@ def _stored(path: DataPath, placement: Placement, demand: DataDemand) -> tuple[D
     Disks behind one file server would need its link too, and seek: they are not tried.
     """
     build, n = placement.build, placement.n_nodes
-    held = path.staging.dataset_bytes if path.staging else build.links.held_bytes
+    stored = path.staging.dataset_bytes if path.staging else build.links.held_bytes
     drives, shelves, _ = tiers(placement.catalog.storage, build.prices)
-    each = ceil(choose_units(drives, demand, held_bytes=held).n_units / n)
-    options = [_shelved(path, placement, choose_units(shelves, demand, held_bytes=held), demand)]
+    each = ceil(choose_units(drives, demand, held_bytes=stored).n_units / n)
+    options = [_shelved(path, placement, choose_units(shelves, demand, held_bytes=stored), demand)]
     if each <= MOST_DRIVES:
         local = Storage(
             kind="local_nvme",

@@ -269,8 +269,8 @@ def workload_remarks(scenario: Scenario, judged: JudgedWorkload) -> Iterator[Rem
         fix = "describe each group of servers in a file of its own"
         yield note("largest-group", work.name, what, fix)
     if _tiers(judged):
-        held = () if path is not None and path.staging is not None else ("links.held_tb",)
-        yield from assumed(build, *STORAGE_PRICES, *held)
+        stored = () if path is not None and path.staging is not None else ("links.held_tb",)
+        yield from assumed(build, *STORAGE_PRICES, *stored)
     if judged.stages:
         yield from assumed(build, "busy.reject_frac", "busy.warn_frac")
 
@@ -323,6 +323,6 @@ def _tiers(judged: JudgedWorkload) -> tuple[TierChoice, ...]:
     path, demand, placement = judged.work.data_path, judged.demand, judged.placement
     if path is None or demand is None or path.sample_bytes is None:
         return ()
-    held = path.staging.dataset_bytes if path.staging else placement.build.links.held_bytes
+    stored = path.staging.dataset_bytes if path.staging else placement.build.links.held_bytes
     known = tiers(placement.catalog.storage, placement.build.prices)
-    return tuple(choose_units(tier, demand, held_bytes=held) for tier in known)
+    return tuple(choose_units(tier, demand, held_bytes=stored) for tier in known)

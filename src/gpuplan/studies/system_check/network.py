@@ -28,9 +28,9 @@ from gpuplan.domain.system.parts import (
     CapacityPoint,
     DataDemand,
     FabricPlan,
-    HeldData,
     HostLine,
     Stage,
+    StoredData,
 )
 from gpuplan.studies.system_check.placement import Placement
 from gpuplan.studies.system_check.surroundings import state_bytes
@@ -139,17 +139,17 @@ def retained(
     path = work.data_path
     if path is None or path.staging is None:
         return (), ()
-    kept = path.retention or Retention()
+    remaining = path.retention or Retention()
     checkpoint_bytes, notes = _checkpoint_bytes(work, placement)
-    log = LOG_BYTES_PER_S if kept.log_bytes_per_s is None else kept.log_bytes_per_s
-    held = HeldData(
+    log = LOG_BYTES_PER_S if remaining.log_bytes_per_s is None else remaining.log_bytes_per_s
+    stored = StoredData(
         dataset_bytes=path.staging.dataset_bytes,
-        dataset_growth_frac=kept.dataset_growth_frac or 0.0,
+        dataset_growth_frac=remaining.dataset_growth_frac or 0.0,
         checkpoint_bytes=checkpoint_bytes,
-        artifacts_bytes_per_s=kept.artifacts_bytes_per_s or 0.0,
+        artifacts_bytes_per_s=remaining.artifacts_bytes_per_s or 0.0,
         log_bytes_per_s=log * placement.n_accelerators,
     )
-    points = capacity_growth(held, scenario.budget.horizon_s)
+    points = capacity_growth(stored, scenario.budget.horizon_s)
     return points, (*notes, *_assumed(path))
 
 
@@ -170,13 +170,13 @@ def _checkpoint_bytes(work: Workload, placement: Placement) -> tuple[float, tupl
 
 
 def _assumed(path: DataPath) -> Iterator[Assumption]:
-    kept = path.retention or Retention()
-    if kept.dataset_growth_frac is None:
+    retained = path.retention or Retention()
+    if retained.dataset_growth_frac is None:
         yield assume("growth of the dataset", "0 %/month", "none is given", KEYS)
-    if kept.log_bytes_per_s is None:
+    if retained.log_bytes_per_s is None:
         each = f"{LOG_BYTES_PER_S * DAY / GB:g} GB/day and accelerator"
         yield assume("retained logs", each, "metrics and text logs, none deleted", KEYS)
-    if kept.artifacts_bytes_per_s is None:
+    if retained.artifacts_bytes_per_s is None:
         yield assume("retained artifacts", "none", "none are given", KEYS)
 
 

@@ -109,7 +109,7 @@ def _training_layout(
         fix = "name a multiple of tp x pp x cp, and at least ep data-parallel ranks"
         raise one(InputError, "fit-training", "--on", what, fix)
     is_hybrid = request.sharding == "hsdp"
-    asked = "zero3" if is_hybrid else request.sharding
+    requested = "zero3" if is_hybrid else request.sharding
     n_near = min(dp * request.cp, max(1, schedule.n_per_node // request.tp))
     return ParallelLayout(
         tp=request.tp,
@@ -119,7 +119,7 @@ def _training_layout(
         cp=request.cp,
         ep=request.ep,
         dp=dp,
-        sharding=asked or ("zero3" if dp > 1 else "none"),  # type: ignore[arg-type]
+        sharding=requested or ("zero3" if dp > 1 else "none"),  # type: ignore[arg-type]
         n_shard=n_near if is_hybrid else None,
         has_sequence_parallel=request.tp > 1,
     )

@@ -175,18 +175,18 @@ def _without_input(
     request: ScaleRequest, model: Model, accelerator: Accelerator, *, n: int
 ) -> tuple[float, float, list[tuple[str, float]]]:
     fabric = _fabric(request, accelerator)
-    asked = request.layout
-    per_node = max(1, request.links.n_node // asked.tp)
+    requested = request.layout
+    per_node = max(1, request.links.n_node // requested.tp)
     layout = ParallelLayout(
-        dp=n // asked.tp,
-        tp=asked.tp,
-        has_sequence_parallel=asked.tp > 1,
-        sharding=asked.sharding,
-        n_shard=min(n // asked.tp, per_node) if asked.is_hybrid else None,
+        dp=n // requested.tp,
+        tp=requested.tp,
+        has_sequence_parallel=requested.tp > 1,
+        sharding=requested.sharding,
+        n_shard=min(n // requested.tp, per_node) if requested.is_hybrid else None,
     )
     if request.mfu_frac is None:
         return _calibrated(request, model, accelerator, layout=layout, fabric=fabric)
-    tokens = request.micro_batch * request.sequence_tokens / asked.tp
+    tokens = request.micro_batch * request.sequence_tokens / requested.tp
     compute_s = given_compute_s(
         model.n_active_params,
         tokens,
@@ -195,7 +195,7 @@ def _without_input(
     )
     given = GivenStep(
         compute_s=compute_s,
-        n_params=model.n_params / asked.tp,
+        n_params=model.n_params / requested.tp,
         n_micro_batches=request.n_micro_batches,
     )
     parts = given_step(given, layout, fabric)

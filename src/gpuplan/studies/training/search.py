@@ -257,14 +257,14 @@ class LayoutSearch:
         states, ways = self.memory.states, layout.n_shards
         if self.memory.adapter is not None:
             each = self.memory.adapter.base.stored_bytes if self.memory.adapter.base else 2.0
-            held = (dense + expert / layout.ep) * each
-            held /= ways if layout.sharding == "zero3" else 1
+            resident = (dense + expert / layout.ep) * each
+            resident /= ways if layout.sharding == "zero3" else 1
         else:
-            kept = states.weight_bytes_per_param + states.gradient_bytes_per_param
+            retained = states.weight_bytes_per_param + states.gradient_bytes_per_param
             rest = states.master_bytes_per_param + states.optimizer_bytes_per_param
-            whole = kept / ways if layout.sharding == "zero3" else kept
-            held = (dense + expert / layout.ep) * (whole + rest / ways)
-        return held / split <= self.server.accelerator.memory.visible_bytes
+            whole = retained / ways if layout.sharding == "zero3" else retained
+            resident = (dense + expert / layout.ep) * (whole + rest / ways)
+        return resident / split <= self.server.accelerator.memory.visible_bytes
 
     @cached_property
     def _layer_params(self) -> tuple[float, float]:
@@ -280,7 +280,7 @@ class LayoutSearch:
     def _layout(self, n: int, tp: int, family: Family) -> ParallelLayout | None:
         """The layout, or None where it does not divide."""
         dp, left = divmod(n, tp * family.pp * family.cp)
-        wanted = self.job.asked.n_data
+        wanted = self.job.requested.n_data
         if left or dp < 1 or dp > self.job.n_samples(n) or (wanted is not None and dp != wanted):
             return None
         is_hybrid = family.sharding == "hsdp"
@@ -348,7 +348,7 @@ class LayoutSearch:
         return replace(
             base,
             micro_batch=micro,
-            n_micro_batches=self.job.asked.n_accumulation_steps or max(1, round(per_rank)),
+            n_micro_batches=self.job.requested.n_accumulation_steps or max(1, round(per_rank)),
             execution=replace(base.execution, recompute=recompute),
         )
 

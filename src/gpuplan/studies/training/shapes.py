@@ -41,7 +41,7 @@ class TrainingTask:
     samples_per_accelerator: float | None = None  # or in one step of each accelerator
     batch_slack_frac: float = 0.05  # that the batch may move to be dealt out evenly
     lora_rank: int = 16
-    asked: Layout = NO_LAYOUT
+    requested: Layout = NO_LAYOUT
 
     def n_samples(self, n_accelerators: int) -> float:
         """Samples of one step on so many accelerators."""
@@ -99,9 +99,9 @@ class LayoutOptions:
 
     def shardings(self, n: int) -> tuple[str, ...]:
         """How the states of so many ranks may be spread."""
-        asked = self.job.asked.sharding
-        if asked is not None:
-            return ("zero3" if asked == "fsdp" else asked,)
+        requested = self.job.requested.sharding
+        if requested is not None:
+            return ("zero3" if requested == "fsdp" else requested,)
         if n == 1:
             return ("none",)
         kinds = SHARDINGS[self.stack]
@@ -110,9 +110,9 @@ class LayoutOptions:
 
     def stages(self, sharding: str) -> tuple[int, ...]:
         """Numbers of pipeline stages."""
-        asked = self.job.asked.n_pipeline
-        if asked is not None:
-            return (asked,)
+        requested = self.job.requested.n_pipeline
+        if requested is not None:
+            return (requested,)
         is_piped = self.stack == "megatron" and sharding in ("zero1", "none")
         return STAGES if is_piped else (1,)
 
@@ -127,17 +127,17 @@ class LayoutOptions:
     @cached_property
     def context(self) -> tuple[int, ...]:
         """Degrees of context parallelism: long sequences alone are split."""
-        asked = self.job.asked.n_context
-        if asked is not None:
-            return (asked,)
+        requested = self.job.requested.n_context
+        if requested is not None:
+            return (requested,)
         is_split = self.stack != "finetune" and self.job.sequence_tokens >= LONG_TOKENS
         return (1, 2, 4, 8) if is_split else (1,)
 
     def experts(self) -> tuple[int, ...]:
         """Degrees of expert parallelism that divide the experts."""
-        asked = self.job.asked.n_expert
-        if asked is not None:
-            return (asked,)
+        requested = self.job.requested.n_expert
+        if requested is not None:
+            return (requested,)
         feeds = [group.feed_forward for group in self.job.model.main.groups]
         counts = {feed.n_experts for feed in feeds if isinstance(feed, Experts)}
         if not counts or self.stack == "finetune":
@@ -147,9 +147,9 @@ class LayoutOptions:
     @cached_property
     def tensor(self) -> tuple[int, ...]:
         """Degrees of tensor parallelism that stay inside a server."""
-        asked = self.job.asked.n_tensor
-        if asked is not None:
-            return (asked,)
+        requested = self.job.requested.n_tensor
+        if requested is not None:
+            return (requested,)
         if self.stack == "finetune":
             return (1,)
         return tuple(tp for tp in TENSOR if self.server.n_per_node % tp == 0)
@@ -157,8 +157,8 @@ class LayoutOptions:
     @cached_property
     def recomputes(self) -> tuple[Recompute, ...]:
         """What may be recomputed, the cheapest in time first."""
-        asked, stack = self.job.asked.recompute, self.stack
-        if asked is None:
+        requested, stack = self.job.requested.recompute, self.stack
+        if requested is None:
             return RECOMPUTE.get(stack, ("none", "full"))
-        is_alternate = asked == "selective" and stack in RECOMPUTE
-        return ("alternate",) if is_alternate else (asked,)  # type: ignore[return-value]
+        is_alternate = requested == "selective" and stack in RECOMPUTE
+        return ("alternate",) if is_alternate else (requested,)  # type: ignore[return-value]

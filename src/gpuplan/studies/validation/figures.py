@@ -52,7 +52,7 @@ def rejected_figures(row: Row) -> dict[str, str]:
     setup = serving_setup(row)
     found = {name: number_in(row, f"measured_{name}") for name in METRICS}
     figures = {name: value for name, value in found.items() if value}
-    if setup.drafts_tokens:
+    if setup.is_speculative:
         return {}  # how many tokens an iteration gains is not known
     least = lossless(row, setup)
     card = setup.accelerator.name

@@ -52,15 +52,15 @@ class InferenceTable(NamedTuple):
     def without(self, refused: Mapping[int, str]) -> "InferenceTable":
         """The table without some rows, which it keeps with their reasons."""
 
-        def kept(column: list[Item]) -> list[Item]:
+        def retained(column: list[Item]) -> list[Item]:
             return [item for i, item in enumerate(column) if i not in refused]
 
         return InferenceTable(
-            rows=kept(self.rows),
-            setups=kept(self.setups),
-            labels=kept(self.labels),
-            works=kept(self.works),
-            cases=kept(self.cases),
+            rows=retained(self.rows),
+            setups=retained(self.setups),
+            labels=retained(self.labels),
+            works=retained(self.works),
+            cases=retained(self.cases),
             refused=[
                 *self.refused,
                 *((self.rows[i].get("id", ""), reason) for i, reason in refused.items()),

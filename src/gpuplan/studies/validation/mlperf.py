@@ -75,7 +75,7 @@ def _plain(name: str) -> str:
 
 def _offline_rate(row: Row, model: str) -> Estimate:
     """Of the whole system without limits on latency, in the unit of the result."""
-    told = {
+    remarks = {
         "id": row.get("submission_id", ""),
         "source": "mlperf closed",
         "accelerator": row["accelerator"],
@@ -84,7 +84,7 @@ def _offline_rate(row: Row, model: str) -> Estimate:
         "engine": row.get("software", ""),
         "regime": "MLPerf offline",
     }
-    setup = serving_setup(told)
+    setup = serving_setup(remarks)
     rate = predict_inference(setup, benchmark="mlperf").output_tokens_per_s
     is_counted = row.get("result_units", "").lower().startswith("tokens")
     return rate if is_counted else rate.scaled(1.0 / setup.load.output_tokens)

@@ -17,11 +17,11 @@ from gpuplan.calibration.inference.site import (
     LATENCY_SDS,
     PACE_SDS,
     OwnMiss,
-    asked_width,
     base_values,
     factors,
     measured_here,
     moved_values,
+    requested_width,
     with_deviations,
 )
 from gpuplan.domain.calibration.constants import InferenceCalibration, OwnFigure
@@ -244,10 +244,10 @@ def widened(
         others = [
             miss for j, of_row in enumerate(missed) for miss in of_row if names[j] != names[i]
         ]
-        asked = asked_width(others)
+        requested = requested_width(others)
         made = dict(row.predicted)
         for miss in missed[i]:
-            log_factor = asked.get((miss.configuration, miss.metric))
+            log_factor = requested.get((miss.configuration, miss.metric))
             if log_factor is not None:
                 made[miss.metric] = _at_least(made[miss.metric], exp(log_factor) * miss.half)
         found.append(replace(row, predicted=made))

@@ -95,7 +95,7 @@ def designed_plan(
     remarks: tuple[Remark, ...],
 ) -> DesignedPlan:
     """The whole design with every finding and assumption, and a checklist for each site."""
-    said = [
+    stated = [
         *(remark for made in groups for remark in (*made.findings, *made.assumptions)),
         *_shared_site(groups, scenario),
         *_shared_pools(chosen_plan(answer)),
@@ -107,8 +107,8 @@ def designed_plan(
         name=answer.name,
         groups=groups,
         money=money,
-        findings=findings_in(said),
-        assumptions=assumptions_in(said),
+        findings=findings_in(stated),
+        assumptions=assumptions_in(stated),
         checklist=tuple(item for plan in facilities for item in checklist(plan, site)),
     )
 

@@ -225,24 +225,24 @@ def _storage(
     load = next((line.n_needed * GB for line in hosts if line.part == "model load"), 0.0)
     read = max(load, demand.bytes_per_s if demand else 0.0)
     staging = path.staging if path else None
-    held = load * build.hosts.load_s + (staging.dataset_bytes if staging else 0.0)
+    stored = load * build.hosts.load_s + (staging.dataset_bytes if staging else 0.0)
     write = 0.0
     if demand is not None and staging is None:
-        held += build.links.held_bytes
+        stored += build.links.held_bytes
         yield from assumed(build, "links.held_tb")
     if judged.checkpoints:
         known = {rate.write_bytes_per_s: rate for rate in judged.checkpoints}
         enough, _ = sufficient_rate(known.__getitem__, worth_frac=build.spares.worth_frac)
         write = enough.write_bytes_per_s
-        held += build.links.n_kept_checkpoints * write * enough.write_s
+        stored += build.links.n_kept_checkpoints * write * enough.write_s
         yield from assumed(build, "links.kept_checkpoints")
     if not read and not write:
         return
     nothing = {"samples_per_s": 0.0, "operations_per_s": 0.0, "open_operations_per_s": 0.0}
-    asked = demand or DataDemand(bytes_per_s=0.0, **nothing)
-    wanted = replace(asked, bytes_per_s=read)
+    requested = demand or DataDemand(bytes_per_s=0.0, **nothing)
+    wanted = replace(requested, bytes_per_s=read)
     for tier in tiers(judged.placement.catalog.storage, build.prices):
-        yield choose_units(tier, wanted, held_bytes=held, write_bytes_per_s=write)
+        yield choose_units(tier, wanted, held_bytes=stored, write_bytes_per_s=write)
     yield from assumed(build, *STORAGE_PRICES)
 
 

@@ -134,8 +134,8 @@ def design_market(scenario: Scenario, catalog: Catalog, today: date) -> Market:
     """What a plan of that day could have rented or bought, nodes of one's own with it."""
     allowed: tuple[Purchase, ...] = (*scenario.policy.purchases, "owned", "on_demand")
     policy = replace(scenario.policy, purchases=tuple(dict.fromkeys(allowed)))
-    asked = replace(scenario, policy=policy)
-    return market_of(asked, catalog, offers=read_offers(), today=today)
+    requested = replace(scenario, policy=policy)
+    return market_of(requested, catalog, offers=read_offers(), today=today)
 
 
 def _rent(group: ServerGroup, market: Market) -> Rent | None:

@@ -27,7 +27,7 @@ def jsonl(*records):
 
 
 def told(found, word):
-    return any(word in sentence for sentence in found.told)
+    return any(word in sentence for sentence in found.remarks)
 
 
 def test_azure_2023_has_seven_digits_and_no_zone(write):
@@ -404,7 +404,7 @@ def test_streaming_counts_what_it_leaves_out(write):
     assert sum(len(part) for part in stream) == 2
     assert stream.n_bad == 2
     assert [problem.where for problem in stream.bad] == ["line 5", "line 4"]
-    assert "1 comment lines" in stream.told
+    assert "1 comment lines" in stream.remarks
 
 
 def test_streaming_refuses_several_runs(write):

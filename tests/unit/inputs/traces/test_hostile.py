@@ -132,20 +132,20 @@ def test_rows_out_of_order_are_sorted_and_told(read):
     found = read(HEADER + "9,1,1\n2,2,2\n5,3,3\n")
     assert found.requests.input_tokens.tolist() == [2, 3, 1]
     assert found.line.tolist() == [3, 4, 2]
-    assert any("out of order: 1" in sentence for sentence in found.told)
+    assert any("out of order: 1" in sentence for sentence in found.remarks)
 
 
 def test_a_clock_that_starts_again_is_continued_and_told(read):
     once = "".join(f"{i},{i + 1},1\n" for i in range(100))
     found = read(HEADER + once + once)
     assert found.requests.arrive_s.tolist() == list(range(200))
-    assert any("starts again at line 102" in sentence for sentence in found.told)
+    assert any("starts again at line 102" in sentence for sentence in found.remarks)
 
 
 def test_negative_times_count_from_the_first(read):
     found = read(HEADER + "-5,1,1\n-3,1,1\n")
     assert found.requests.arrive_s.tolist() == [0.0, 2.0]
-    assert any("time 0 is the first request, at -5" in sentence for sentence in found.told)
+    assert any("time 0 is the first request, at -5" in sentence for sentence in found.remarks)
 
 
 def test_several_runs_in_one_file_must_be_chosen_from(read):
@@ -218,7 +218,7 @@ def test_quotes_line_ends_blank_lines_and_comments_change_nothing(read, end, quo
     assert found.requests.input_tokens.tolist() == plain.requests.input_tokens.tolist()
     assert found.line.tolist() == [*range(3, 23), *range(25, 55)]
     assert found.n_bad == 0
-    assert "2 comment lines" in found.told
+    assert "2 comment lines" in found.remarks
 
 
 def test_a_cell_may_hold_line_ends(read):

@@ -54,7 +54,7 @@ TRACES = [
 def test_published_trace(name, known, n, quirk):
     found = read_trace(shared_file(f"traces/{name}"))
     assert (found.format, len(found.requests), found.n_bad) == (known, n, 0)
-    assert any(quirk in sentence for sentence in found.told), found.told
+    assert any(quirk in sentence for sentence in found.remarks), found.remarks
 
 
 def test_two_publications_of_one_hour_agree():
@@ -86,7 +86,7 @@ def test_every_prompt_of_mooncake_fills_its_blocks(name):
     found = read_trace(shared_file(f"traces/mooncake_fast25/{name}"))
     n_blocks = np.diff(found.blocks.first)
     assert np.array_equal(n_blocks, -(-found.requests.input_tokens // 512))
-    assert not any("more or fewer" in sentence for sentence in found.told)
+    assert not any("more or fewer" in sentence for sentence in found.remarks)
     assert np.all(found.requests.prefix_tokens <= found.requests.input_tokens)
 
 
@@ -104,7 +104,7 @@ def test_a_file_of_eleven_runs_is_read_run_by_run():
 def test_two_machines_in_one_file_are_laid_end_to_end():
     found = read_trace(shared_file("measured/vllm_requests.csv"))
     assert len(found.requests) == 600
-    assert any("starts again at line 302" in sentence for sentence in found.told)
+    assert any("starts again at line 302" in sentence for sentence in found.remarks)
     query = TraceQuery(where=(("gpu", "RTX4090"),))
     one = read_trace(shared_file("measured/vllm_requests.csv"), query)
     assert len(one.requests) == 300

@@ -28,8 +28,8 @@ def test_clients_of_a_folder(folder):
     assert first.is_weibull.tolist() == [0, 1, 0]
     assert [window.start_s for window in first.lengths] == [0.0, 600.0]
     assert second.lengths == ()
-    assert any("1 of them have no lengths" in sentence for sentence in found.told)
-    assert any("2 bad lines or windows" in sentence for sentence in found.told)
+    assert any("1 of them have no lengths" in sentence for sentence in found.remarks)
+    assert any("2 bad lines or windows" in sentence for sentence in found.remarks)
 
 
 def test_requests_follow_the_windows(folder):

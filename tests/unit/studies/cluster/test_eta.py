@@ -12,9 +12,9 @@ from gpuplan.errors import InputError
 from gpuplan.simulation.cluster.run import simulate_cluster, with_all_teams
 from gpuplan.studies.cluster.eta import (
     Kinds,
+    allocated_at,
     estimated,
     eta,
-    held_at,
     met_queue,
     must_wait,
     record,
@@ -292,9 +292,9 @@ def test_the_state_at_an_instant_is_read_off_the_history():
     )
     history = simulate_cluster(small(jobs), jobs)
     for at, running, queued in ((15.0, [0], [1]), (50.0, [0], [1, 2]), (150.0, [1], [2])):
-        found = held_at(jobs, history, at)
+        found = allocated_at(jobs, history, at)
         assert (found[0].tolist(), found[1].tolist()) == (running, queued)
-    assert held_at(jobs, history, 400.0)[0].tolist() == []
+    assert allocated_at(jobs, history, 400.0)[0].tolist() == []
 
 
 def test_a_named_gpu_type_waits_for_that_type():

@@ -183,7 +183,7 @@ class _Option:
 
 class _Chosen:
     def __init__(self, name, nodes):
-        self.chosen, self.held = (_Option(name),), (_Held(nodes),)
+        self.chosen, self.provisioned = (_Option(name),), (_Held(nodes),)
 
     def option_of(self, _):
         return self.chosen[0]

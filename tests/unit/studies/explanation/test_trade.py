@@ -13,7 +13,7 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.columns import floats, ints
 from gpuplan.domain.money.rates import PriceEvidence
 from gpuplan.domain.plan.comparison import RowEvidence
-from gpuplan.domain.plan.selection import FleetOption, NodePool, NodesHeld
+from gpuplan.domain.plan.selection import FleetOption, NodePool, ProvisionedNodes
 from gpuplan.domain.requests.plan import PlanBasis, PlanRequest
 from gpuplan.errors import InputError
 from gpuplan.studies.explanation.alternatives import spot_prices
@@ -28,7 +28,7 @@ def choice_of(need, hour_s, *, n_reserve=0, is_jobs=False, n_per_node=2, usd=6.0
     """A service or job on nodes of a pool, rented at one price."""
     need = np.array(need).reshape(1, 1, -1)
     option = FleetOption(workload="w", name="o", pool="p", need=ints(need), n_reserve=n_reserve)
-    held = NodesHeld(
+    held = ProvisionedNodes(
         terms="t",
         pool="p",
         purchase="on_demand",
@@ -39,7 +39,7 @@ def choice_of(need, hour_s, *, n_reserve=0, is_jobs=False, n_per_node=2, usd=6.0
     price = SimpleNamespace(price_usd_per_h=SimpleNamespace(mid=usd))
     return SimpleNamespace(
         is_jobs=is_jobs,
-        selection=SimpleNamespace(chosen=(option,), held=(held,)),
+        selection=SimpleNamespace(chosen=(option,), provisioned=(held,)),
         table=SimpleNamespace(problem=SimpleNamespace(horizon=horizon), rates={"t": price}),
         pool=lambda _: node,
     )

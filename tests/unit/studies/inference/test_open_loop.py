@@ -13,11 +13,11 @@ from gpuplan.catalog.load import read_catalog
 from gpuplan.catalog.models import find_model
 from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.inference.performance import (
-    Drafts,
     EngineChoice,
     LatencyLimits,
     ServingLoad,
     ServingSetup,
+    SpeculativeDecoding,
 )
 from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.performance.kernels.regimes import decode_token_s, max_load, prefill_s
@@ -208,7 +208,7 @@ def test_what_the_simulator_cannot_count_is_answered_by_the_formula_and_said():
 
 def test_drafts_shorten_answers():
     plain = setup(1.0)
-    drafted = replace(plain, drafts=Drafts(n_tokens=3, acceptance_frac=0.8))
+    drafted = replace(plain, drafts=SpeculativeDecoding(n_tokens=3, acceptance_frac=0.8))
     assert run(drafted).tpot_mean_s < run(plain).tpot_mean_s
 
 

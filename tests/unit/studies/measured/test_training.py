@@ -90,7 +90,7 @@ def test_stated_bandwidth_replaces_the_sheet():
 
 def test_rack_scale_domains_hold_seventy_two():
     gb200 = find_accelerator("GB200", read_catalog()).accelerator
-    assert (fabric_of(gb200).n_island, fabric_of(gb200).n_node) == (72, 4)
+    assert (fabric_of(gb200).n_domain, fabric_of(gb200).n_node) == (72, 4)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpuplan import api
 from gpuplan.domain.columns import floats, ints
-from gpuplan.domain.plan.selection import FleetOption, NodePool, NodesHeld
+from gpuplan.domain.plan.selection import FleetOption, NodePool, ProvisionedNodes
 from gpuplan.studies.planning.time_sharing import (
     IdleWindow,
     idle_accelerators,
@@ -31,14 +31,14 @@ def host(*, slice_kind="", n_reserve=0):
         slice_kind=slice_kind,
         n_reserve=n_reserve,
     )
-    held = NodesHeld(
+    held = ProvisionedNodes(
         terms="existing", pool=POOL.name, purchase="owned", n_nodes=ints(np.full((1, 2, 24), 2))
     )
     horizon = SimpleNamespace(hour_s=floats(np.full(24, 3600.0)), shape=(1, 2, 24))
     problem = SimpleNamespace(horizon=horizon, pools=(POOL,))
     return SimpleNamespace(
         table=SimpleNamespace(problem=problem),
-        selection=SimpleNamespace(chosen=(option,), held=(held,)),
+        selection=SimpleNamespace(chosen=(option,), provisioned=(held,)),
         pool=lambda name: POOL,
     )
 

@@ -62,12 +62,12 @@ def test_the_run_is_that_of_a_longer_one_up_to_its_end():
 
 def test_never_more_in_flight_than_users():
     found = run(replace(LOOP, think_s=0.0))
-    asked_s = np.sort(found.outcome.requests.arrive_s)
+    requested_s = np.sort(found.outcome.requests.arrive_s)
     # A user asks again when the engine has answered; what lies outside of it is told only.
     inside_s = found.outcome.times.e2e_s - found.fleet.limits.start_s
     answered_s = np.sort(found.outcome.requests.arrive_s + inside_s)
-    n_answered = np.searchsorted(answered_s, asked_s + 1e-6, side="right")
-    in_flight = np.arange(1, len(asked_s) + 1) - n_answered
+    n_answered = np.searchsorted(answered_s, requested_s + 1e-6, side="right")
+    in_flight = np.arange(1, len(requested_s) + 1) - n_answered
     assert in_flight.max() == 16  # at every instant that someone asks
     assert found.flow.n_outstanding[-1] == 0
     assert not found.statistics.is_overloaded

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpuplan import api
-from gpuplan.domain.inference.performance import Drafts
+from gpuplan.domain.inference.performance import SpeculativeDecoding
 from gpuplan.domain.inference.serving import LoraUse
 from gpuplan.domain.simulation.outcome import SloTargets
 from gpuplan.domain.simulation.simulation import EngineRequest, ReplicaRequest, SimulateRequest
@@ -140,7 +140,7 @@ def test_a_router_that_finds_nothing_to_know_is_told(router: str):
 POLICIES = {
     "prefixes": {"caches_prefixes": True},
     "priority": {"scheduling": "priority"},
-    "drafts": {"drafts": Drafts(n_tokens=2, acceptance_frac=0.6)},
+    "drafts": {"drafts": SpeculativeDecoding(n_tokens=2, acceptance_frac=0.6)},
     "long": {"long_prefill_tokens": 256},
 }
 

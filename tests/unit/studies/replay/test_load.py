@@ -120,8 +120,8 @@ def test_bad_lines_are_counted_and_shown(tmp_path: Path):
     with path.open("a") as lines:
         lines.write("x,5,5\n101,-5,5\n")
     found = api.trace_load(path)
-    assert any("2 bad lines" in line for line in found.told)
-    assert sum("line" in line for line in found.told) >= 2
+    assert any("2 bad lines" in line for line in found.remarks)
+    assert sum("line" in line for line in found.remarks) >= 2
 
 
 def scenario(folder: Path, kind: str = "chat") -> Path:
@@ -197,4 +197,4 @@ def test_of_published_clients_a_model_is_chosen():
     query = TraceQuery(where=(("model", "mm-image"), ("start_s", "36000")))
     taken = api.clients_load(folder, query=query, duration_s=60.0)
     assert len(taken.requests) > 100
-    assert any("clients in windows" in line for line in taken.told)
+    assert any("clients in windows" in line for line in taken.remarks)

@@ -120,7 +120,7 @@ def test_lengths_of_a_recording_keep_prompt_and_answer_together(tmp_path: Path):
     assert pairs == {(100, 7), (2000, 90)}
     share = float((found.requests.input_tokens == 100).mean())
     assert share == pytest.approx(0.5, abs=4 * np.sqrt(0.25 / 2000))
-    assert any("without tokens" in line for line in found.told)
+    assert any("without tokens" in line for line in found.remarks)
     told = {a.what for a in found.assumptions}
     assert "lengths" in told
     assert "input lengths" not in told

@@ -19,7 +19,7 @@ from gpuplan.domain.traffic.drawn import DrawnLoad
 from gpuplan.domain.traffic.stream import Grouping, requests_of
 from gpuplan.errors import InputError
 from gpuplan.simulation.serving.statistics import statistics_of
-from gpuplan.studies.replay.judge import check_asked, judged
+from gpuplan.studies.replay.judge import check_request, judged
 from gpuplan.studies.replay.power import MOST_CLASSES, by_priority, by_service
 from gpuplan.studies.replay.routed import unknowing
 from gpuplan.studies.replay.sessions import ANSWER_S_PER_TOKEN, talking_load
@@ -181,9 +181,9 @@ def test_a_fleet_holds_where_its_queue_does_not_grow_and_enough_are_kept():
 def test_everything_that_no_run_could_have_is_named_at_once():
     asked = SimulateRequest(n_replicas=0, bin_s=float("nan"), router="dice")
     with pytest.raises(InputError) as caught:
-        check_asked(asked)
+        check_request(asked)
     assert [p.where for p in caught.value.problems] == ["--replicas", "--bin-s", "--router"]
-    check_asked(SimulateRequest())
+    check_request(SimulateRequest())
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def task(tmp_path, network=FABRIC, policy="allowed", today=None):
 
 
 def groups(found):
-    kept = candidates_of(found)[0].kept
+    kept = candidates_of(found)[0].accepted
     return list(split_candidates(found, ("h100-sxm", "fp8"), kept))
 
 
@@ -62,7 +62,7 @@ def test_roles_follow_the_token_balance():
 
 def test_a_kv_cache_travels_over_its_share_of_the_nics(tmp_path):
     found = task(tmp_path)
-    base = next(c for c in candidates_of(found)[0].kept if c.layout.tp == 4)
+    base = next(c for c in candidates_of(found)[0].accepted if c.layout.tp == 4)
     spread = replace(base.layout, n_prefill=5, n_decode=3, network_bytes_per_s=400e9)
     sent = kv_transfer(found.evaluator.setup(base), spread)
     # 80 layers of 8 heads of 128, keys and values in 2 bytes.
@@ -79,7 +79,7 @@ def test_a_kv_cache_travels_over_its_share_of_the_nics(tmp_path):
 
 def test_the_slower_role_bounds_the_group(tmp_path):
     found = task(tmp_path)
-    base = next(c for c in candidates_of(found)[0].kept if c.layout.tp == 4)
+    base = next(c for c in candidates_of(found)[0].accepted if c.layout.tp == 4)
     one, two = (
         found.evaluator.prepared(
             replace(
@@ -104,7 +104,7 @@ def test_without_a_network_groups_stay_inside_one_server(tmp_path):
 
 def test_engines_of_a_group_fill_servers_one_by_one(tmp_path):
     found = task(tmp_path)
-    base = next(c for c in candidates_of(found)[0].kept if c.layout.tp == 2)
+    base = next(c for c in candidates_of(found)[0].accepted if c.layout.tp == 2)
     group = replace(
         base, layout=replace(base.layout, n_prefill=3, n_decode=2, network_bytes_per_s=4e11)
     )
@@ -117,7 +117,7 @@ def test_engines_of_a_group_fill_servers_one_by_one(tmp_path):
 
 def test_pools_by_role_are_one_group_again(tmp_path):
     found = task(tmp_path)
-    base = next(c for c in candidates_of(found)[0].kept if c.layout.tp == 2)
+    base = next(c for c in candidates_of(found)[0].accepted if c.layout.tp == 2)
     layout = PoolLayout(tp=2, pp=1, n_prefill=3, n_decode=2, network_bytes_per_s=4e11)
     whole = replace(pool(), n_replicas=3, n_spare_replicas=1, n_accelerators=32, layout=layout)
     candidate = replace(base, layout=layout.spread)

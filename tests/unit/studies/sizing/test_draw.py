@@ -21,7 +21,7 @@ CATALOG = read_catalog()
 def prepared():
     [workload] = CHAT.workloads
     task = task_of(workload, CHAT, SizingContext(catalog=CATALOG))
-    candidate = next(c for c in candidates_of(task)[0].kept if c.accelerator == "h100-sxm")
+    candidate = next(c for c in candidates_of(task)[0].accepted if c.accelerator == "h100-sxm")
     return task.evaluator.prepared(candidate)
 
 

@@ -47,7 +47,7 @@ def runs(rate):
     pruned, _ = candidates_of(task)
     [candidate] = [
         c
-        for c in pruned.kept
+        for c in pruned.accepted
         if c.layout.tp == 2 and c.settings.max_batch_tokens == 8192 and c.precision == "fp8"
     ]
     return task.simulator(candidate), task.streams

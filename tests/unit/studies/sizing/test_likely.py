@@ -49,7 +49,7 @@ def sizer(level, *, tp=2, rate=None, limits=None, survive="none"):
     options = replace(AROUND.options, min_probability_frac=level)
     task = task_of(workload, scenario, replace(AROUND, options=options, simulators={}))
     pruned, _ = candidates_of(task)
-    [candidate] = [c for c in pruned.kept if c.layout.tp == tp and c.precision == "fp8"]
+    [candidate] = [c for c in pruned.accepted if c.layout.tp == tp and c.precision == "fp8"]
     return ServingSizer(task, task.simulator(candidate))
 
 
@@ -282,7 +282,7 @@ def test_a_row_is_sized_anew_for_another_level(chat):
 def test_a_probability_that_was_asked_for_and_is_out_of_reach_leaves_no_fleet():
     tight = (LatencyLimit(metric="tpot", statistic="p95", limit_s=0.026),)
     task = sizer(0.95, rate=1.0, limits=tight).task
-    options = replace(task.context.options, is_probability_asked=True)
+    options = replace(task.context.options, is_probability_requested=True)
     found = language_sizes(replace(task, context=replace(task.context, options=options)))
     unsure = [each for each in found.rejected if "probability" in each.reason]
     if any(is_likely(task, each) for each in found.sized):

@@ -48,7 +48,7 @@ def tools(workload, scenario, card="h100-sxm", tp=2):
     pruned, _ = candidates_of(task)
     candidate = next(
         c
-        for c in pruned.kept
+        for c in pruned.accepted
         if c.accelerator == card and c.layout.tp == tp and c.share is None and c.layout.pp == 1
     )
     simulator = task.simulator(candidate)

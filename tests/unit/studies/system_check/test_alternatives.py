@@ -7,7 +7,7 @@ from fakes.scenarios import read_scenario_text
 from gpuplan.catalog.load import read_catalog
 from gpuplan.pipeline.check import check_scenario
 from gpuplan.studies.system_check.alternatives import boards, other_fleets
-from gpuplan.studies.system_check.feeding import Fleet, fed_fleet
+from gpuplan.studies.system_check.feeding import Fleet, fleet_with_data
 from gpuplan.studies.system_check.placement import placement_of
 from shared_data import ROOT
 
@@ -118,7 +118,7 @@ def test_a_faster_fleet_asks_for_more_drives_and_cores():
     here = placement_of(scenario, work, CATALOG)
     card = here.accelerator
     plain, fast = (
-        fed_fleet(scenario, work, here, Fleet(card, 1, 8, speed), kind="ethernet")
+        fleet_with_data(scenario, work, here, Fleet(card, 1, 8, speed), kind="ethernet")
         for speed in (1.0, 3.0)
     )
     cores = [

@@ -107,12 +107,12 @@ def test_a_slower_network_is_never_faster():
 
 def test_what_is_asked_for_is_kept():
     asked = Layout(n_tensor=4, n_pipeline=2, sharding="zero1", recompute="full")
-    trial = search(asked=asked).best(64)
+    trial = search(requested=asked).best(64)
     assert (trial.layout.tp, trial.layout.pp, trial.layout.sharding) == (4, 2, "zero1")
     assert trial.setup.execution.recompute == "full"
-    hybrid = search("Llama-3.1-8B", task="full", asked=Layout(sharding="hsdp")).best(64)
+    hybrid = search("Llama-3.1-8B", task="full", requested=Layout(sharding="hsdp")).best(64)
     assert hybrid.layout.n_shards == 8
-    assert search(asked=Layout(n_tensor=3)).best(64) is None
+    assert search(requested=Layout(n_tensor=3)).best(64) is None
 
 
 def test_ranks_are_no_more_than_samples():

@@ -24,7 +24,7 @@ def test_shardings_follow_software_and_distance():
     assert options().shardings(8) == ("zero1", "zero3")
     assert options().shardings(64) == ("zero1", "zero3", "hsdp")
     assert options(stack="finetune").shardings(64) == ("none", "zero3")
-    assert options(asked=Layout(sharding="fsdp")).shardings(64) == ("zero3",)
+    assert options(requested=Layout(sharding="fsdp")).shardings(64) == ("zero3",)
 
 
 @pytest.mark.parametrize(
@@ -45,30 +45,30 @@ def test_only_megatron_has_pipelines_and_scripts_have_no_model_parallelism():
     assert options().stages("zero3") == (1,)
     script = options(stack="finetune")
     assert (script.tensor, script.stages("none"), script.context) == ((1,), (1,), (1,))
-    assert options(asked=Layout(n_pipeline=3)).stages("zero1") == (3,)
+    assert options(requested=Layout(n_pipeline=3)).stages("zero1") == (3,)
 
 
 def test_tensor_parallelism_stays_inside_servers():
     assert options(n=4).tensor == (1, 2, 4)
     assert options(n=1).tensor == (1,)
-    assert options(asked=Layout(n_tensor=16)).tensor == (16,)
+    assert options(requested=Layout(n_tensor=16)).tensor == (16,)
 
 
 def test_experts_and_long_sequences_are_split():
     assert options().experts() == (1,)
     assert options("Mixtral-8x7B-v0.1").experts() == (1, 2, 4, 8)
-    assert options("Mixtral-8x7B-v0.1", asked=Layout(n_expert=4)).experts() == (4,)
+    assert options("Mixtral-8x7B-v0.1", requested=Layout(n_expert=4)).experts() == (4,)
     assert options().context == (1,)
     assert options(sequence_tokens=65_536).context == (1, 2, 4, 8)
-    assert options(asked=Layout(n_context=2)).context == (2,)
+    assert options(requested=Layout(n_context=2)).context == (2,)
 
 
 def test_recomputation_by_its_name_in_each_software():
     assert options().recomputes == ("none", "full")
     assert options(stack="fsdp").recomputes == ("none", "alternate", "full")
     asked = Layout(recompute="selective")
-    assert options(stack="fsdp", asked=asked).recomputes == ("alternate",)
-    assert options(asked=asked).recomputes == ("selective",)
+    assert options(stack="fsdp", requested=asked).recomputes == ("alternate",)
+    assert options(requested=asked).recomputes == ("selective",)
 
 
 def test_chunks_make_a_schedule():

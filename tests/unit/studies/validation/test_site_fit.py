@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpuplan.calibration.fit import NOISE_LOG
-from gpuplan.calibration.inference.site import OwnMiss, asked_width, measured_here
+from gpuplan.calibration.inference.site import OwnMiss, measured_here, requested_width
 from gpuplan.calibration.inference.store import inference_calibration
 from gpuplan.domain.calibration.constants import HERE
 from gpuplan.domain.calibration.validation import PredictedRow
@@ -169,5 +169,5 @@ def test_ranges_of_held_out_rows_hold_the_spread_of_the_other_conditions() -> No
 
 def test_few_own_figures_ask_for_no_width_of_their_own() -> None:
     some = [OwnMiss("c", "tpot_mean_ms", 0.4, 0.2)] * 5
-    assert asked_width(some) == {}
-    assert asked_width([*some, some[0]])["c", "tpot_mean_ms"] == pytest.approx(np.log(2.0))
+    assert requested_width(some) == {}
+    assert requested_width([*some, some[0]])["c", "tpot_mean_ms"] == pytest.approx(np.log(2.0))

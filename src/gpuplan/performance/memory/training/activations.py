@@ -118,7 +118,7 @@ def _has_layer_norm(group: LayerGroup) -> bool:
 
 def _mixer_bytes(group: LayerGroup, c: _Context) -> tuple[float, float]:
     """Kept by attention or recurrence, and the part of it that "alternate" keeps."""
-    kept, alternate = 0.0, 0.0
+    retained, alternate = 0.0, 0.0
     for mixer in (group.mixer, group.cross):
         if isinstance(mixer, Attention):
             more, half = _attention_bytes(mixer, c)
@@ -130,8 +130,8 @@ def _mixer_bytes(group: LayerGroup, c: _Context) -> tuple[float, float]:
             half = more / 2
         else:
             continue
-        kept, alternate = kept + more + _projection_inputs(c), alternate + half
-    return kept, alternate
+        retained, alternate = retained + more + _projection_inputs(c), alternate + half
+    return retained, alternate
 
 
 def _projection_inputs(c: _Context) -> float:
@@ -152,15 +152,15 @@ def _attention_bytes(mixer: Attention, c: _Context) -> tuple[float, float]:
         n_kv = n_heads
     query, key = n_heads * mixer.qk_head_dim, n_kv * mixer.qk_head_dim
     value, output = n_kv * mixer.v_head_dim, n_heads * mixer.v_head_dim
-    kept = HALF * (query + key + value + output) + SINGLE * n_heads
+    retained = HALF * (query + key + value + output) + SINGLE * n_heads
     if c.execution.packs_qkv:
         # The value is a view: it pins the packed product, beside rotated queries and keys.
-        kept += 0.0 if is_grouped and c.execution.expands_kv else HALF * (query + key)
-        kept += _packed_updates(mixer, c)
-    kept += c.adapter_inputs(("o",), output) + c.stale_input(output)
+        retained += 0.0 if is_grouped and c.execution.expands_kv else HALF * (query + key)
+        retained += _packed_updates(mixer, c)
+    retained += c.adapter_inputs(("o",), output) + c.stale_input(output)
     # Products in order: q, k, v, o, gate, up, down; the odd ones are kept.
     alternate = HALF * (query + value) + HALF * output
-    return kept, alternate
+    return retained, alternate
 
 
 def _packed_updates(mixer: Attention, c: _Context) -> float:
@@ -177,8 +177,10 @@ def _latent_bytes(mixer: LatentAttention, c: _Context) -> tuple[float, float]:
     key_dim = mixer.qk_nope_dim + mixer.qk_rope_dim
     latent = (mixer.q_rank or 0) + mixer.kv_rank + mixer.qk_rope_dim
     # Latents are kept before and after their norms.
-    kept = HALF * (2 * latent + n_heads * (2 * key_dim + 2 * mixer.v_head_dim)) + SINGLE * n_heads
-    return kept, HALF * (latent + n_heads * (key_dim + mixer.v_head_dim))
+    retained = (
+        HALF * (2 * latent + n_heads * (2 * key_dim + 2 * mixer.v_head_dim)) + SINGLE * n_heads
+    )
+    return retained, HALF * (latent + n_heads * (key_dim + mixer.v_head_dim))
 
 
 def _score_bytes(group: LayerGroup, c: _Context) -> float:
@@ -202,13 +204,13 @@ def _feed_bytes(group: LayerGroup, c: _Context) -> tuple[float, float]:
 def _dense_bytes(intermediate_size: int, c: _Context, *, is_gated: bool) -> tuple[float, float]:
     f = intermediate_size / c.tp
     targets: tuple[Target, ...] = ("gate", "up") if is_gated else ("up",)
-    kept = c.adapter_inputs(targets, c.h / c.norm_tp) + c.adapter_inputs(("down",), f)
+    retained = c.adapter_inputs(targets, c.h / c.norm_tp) + c.adapter_inputs(("down",), f)
     if c.keeps_input(*targets):
-        kept += HALF * c.h / c.norm_tp
-    kept += c.stale_input(c.h / c.norm_tp) + c.stale_input(f)
+        retained += HALF * c.h / c.norm_tp
+    retained += c.stale_input(c.h / c.norm_tp) + c.stale_input(f)
     if c.keeps_input("down"):
-        kept += HALF * f
-    return kept + _inner_bytes(f, c, is_gated=is_gated), HALF * (f + c.h / c.norm_tp)
+        retained += HALF * f
+    return retained + _inner_bytes(f, c, is_gated=is_gated), HALF * (f + c.h / c.norm_tp)
 
 
 def _inner_bytes(f: float, c: _Context, *, is_gated: bool) -> float:
@@ -222,14 +224,14 @@ def _expert_bytes(experts: Experts, c: _Context) -> tuple[float, float]:
     """Every token is copied to each expert that works for it; outputs wait to be weighted."""
     inner, half = _dense_bytes(experts.intermediate_size, c, is_gated=experts.is_gated)
     weighted = HALF * c.h / c.norm_tp
-    kept = experts.n_active * (inner + weighted) + SINGLE * experts.n_experts
+    retained = experts.n_active * (inner + weighted) + SINGLE * experts.n_experts
     alternate = experts.n_active * half
     if experts.shared is not None:
         more, shared_half = _dense_bytes(
             experts.shared.intermediate_size, c, is_gated=experts.shared.is_gated
         )
-        kept, alternate = kept + more, alternate + shared_half
-    return kept, alternate
+        retained, alternate = retained + more, alternate + shared_half
+    return retained, alternate
 
 
 def _backward_bytes(group: LayerGroup, c: _Context) -> float:

@@ -176,7 +176,7 @@ def _moments(
     stage: Stage,
     params: StageParams,
 ) -> list[_Moment]:
-    kept, at_work, last_layer = _activation_bytes(model, setup, layout, stage)
+    retained, at_work, last_layer = _activation_bytes(model, setup, layout, stage)
     gradients = _gradients_bytes(model, params, setup, layout)
     persists = setup.execution.has_gradient_buffers or setup.n_micro_batches > 1 or layout.pp > 1
     early = gradients if persists else 0.0
@@ -185,8 +185,8 @@ def _moments(
     logits = _logits_bytes(model, setup, layout) if stage.has_head else 0.0
     at_step = working + _step_bytes(params, setup, layout)
     return [
-        _Moment(early, kept, logits, weights, working),
-        _Moment(early, kept + at_work, 0.0, weights + whole_gradients, working),
+        _Moment(early, retained, logits, weights, working),
+        _Moment(early, retained + at_work, 0.0, weights + whole_gradients, working),
         # The last layer of the backward pass: nothing else is saved any more, all gradients are.
         _Moment(gradients, last_layer, 0.0, weights + whole_gradients, working),
         _Moment(gradients, 0.0, 0.0, 0.0, at_step),
@@ -261,19 +261,19 @@ def _activation_bytes(
     """Saved by all micro-batches in flight; what a layer adds at work; one layer in full."""
     n_tokens = setup.micro_batch * setup.sequence_tokens / layout.cp
     hidden = model.main.hidden_size
-    kept, at_work, alone = 0.0, 0.0, 0.0
+    retained, at_work, alone = 0.0, 0.0, 0.0
     for group in model.main.groups:
         saved = layer_saved(group, hidden, setup=setup, layout=layout)
         n_layers = group.n_layers * stage.layers_frac
-        per_layer = _kept_bytes(saved, setup, layout)
-        kept += n_layers * per_layer
+        per_layer = _retained_bytes(saved, setup, layout)
+        retained += n_layers * per_layer
         at_work = max(at_work, saved.whole - min(per_layer, saved.whole) + saved.backward)
         alone = max(alone, saved.whole + saved.backward)
     in_flight = n_in_flight(setup, layout, stage)
-    return in_flight * n_tokens * kept, n_tokens * at_work, n_tokens * alone
+    return in_flight * n_tokens * retained, n_tokens * at_work, n_tokens * alone
 
 
-def _kept_bytes(saved: Saved, setup: TrainingSetup, layout: ParallelLayout) -> float:
+def _retained_bytes(saved: Saved, setup: TrainingSetup, layout: ParallelLayout) -> float:
     recompute = setup.execution.recompute
     if recompute == "full":
         ways = layout.tp if setup.execution.shards_checkpoints else 1
@@ -289,18 +289,18 @@ def n_in_flight(setup: TrainingSetup, layout: ParallelLayout, stage: Stage) -> f
     if pp == 1:
         return 1.0
     if layout.schedule == "v-half":
-        held = pp / 2 + 1
+        resident = pp / 2 + 1
     elif layout.schedule == "v-min":
-        held = pp / 3 + 1
+        resident = pp / 3 + 1
     elif layout.schedule in V_SHAPED:
-        held = float(pp)
+        resident = float(pp)
     elif layout.n_virtual > 1:
         # Warm-up of the interleaved schedule, counted in chunks [Narayanan2021].
         chunks = 2 * (pp - stage.place - 1) + (layout.n_virtual - 1) * pp + 1
-        held = chunks / layout.n_virtual
+        resident = chunks / layout.n_virtual
     else:
-        held = float(pp - stage.place)
-    return min(float(n), held)
+        resident = float(pp - stage.place)
+    return min(float(n), resident)
 
 
 def _logits_bytes(model: Model, setup: TrainingSetup, layout: ParallelLayout) -> float:

@@ -59,7 +59,7 @@ def setup_of(
 
 
 def _refuse_unknown(request: TrainingRequest) -> None:
-    asked = [
+    requested = [
         ("--task", request.task, get_args(Task)),
         ("--framework", request.framework, tuple(PRACTICES)),
         ("--recompute", request.recompute, get_args(Recompute)),
@@ -67,7 +67,7 @@ def _refuse_unknown(request: TrainingRequest) -> None:
     ]
     problems = [
         Problem(flag, f"got {word!r}", f"use one of {', '.join(known)}")
-        for flag, word, known in asked
+        for flag, word, known in requested
         if word is not None and word not in known
     ]
     if problems:
@@ -77,16 +77,16 @@ def _refuse_unknown(request: TrainingRequest) -> None:
 def _states(practice: Practice, request: TrainingRequest) -> StateBytes:
     if request.optimizer is None:
         return practice.states
-    kept = OPTIMIZER_BYTES[request.optimizer]
-    return dataclasses.replace(practice.states, optimizer_bytes_per_param=kept)
+    retained = OPTIMIZER_BYTES[request.optimizer]
+    return dataclasses.replace(practice.states, optimizer_bytes_per_param=retained)
 
 
-def _execution(practice: Practice, asked: str | None) -> Execution:
-    if asked is None:
+def _execution(practice: Practice, requested: str | None) -> Execution:
+    if requested is None:
         return practice.execution
     # What torchtitan calls selective drops every second matrix product, not the scores.
-    is_alternate = asked == "selective" and practice.execution.recompute == "alternate"
-    recompute: Recompute = "alternate" if is_alternate else asked  # type: ignore[assignment]
+    is_alternate = requested == "selective" and practice.execution.recompute == "alternate"
+    recompute: Recompute = "alternate" if is_alternate else requested  # type: ignore[assignment]
     return dataclasses.replace(practice.execution, recompute=recompute)
 
 

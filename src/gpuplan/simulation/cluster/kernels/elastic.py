@@ -74,9 +74,9 @@ def start_by_shrinking(s: Sim, j: int) -> bool:
 @part
 def _room_for(s: Sim, j: int) -> int:
     """How many GPUs the elastic job could add in its pool, one by one."""
-    p, held = s.job[j, st.POOL], s.job[j, st.HELD]
+    p, allocated = s.job[j, st.POOL], s.job[j, st.HELD]
     added = 0
-    while held + added < s.job[j, st.MOST]:
+    while allocated + added < s.job[j, st.MOST]:
         if not quota_fits(s, j, s.pool[p, st.FLAVOR], (added + 1) * st.MILLI):
             break
         if not find_pieces(s, j, p, 1, False):
@@ -106,17 +106,17 @@ def grow(s: Sim) -> None:
     while i < s.list_of[running, st.COUNT] and s.counter[st.GPUS_FREE] > 0:
         j = item_at(s, running, i)
         i += 1
-        held = s.job[j, st.HELD]
-        if s.job[j, st.CURVE] < 0 or held >= s.job[j, st.MOST]:
+        allocated = s.job[j, st.HELD]
+        if s.job[j, st.CURVE] < 0 or allocated >= s.job[j, st.MOST]:
             continue
         if s.clock[st.NOW] <= s.work[j, st.BEGAN]:
             continue
         added = _room_for(s, j)
         if added == 0:
             continue
-        if not _is_worth(s, j, held + added):
+        if not _is_worth(s, j, allocated + added):
             _drop_gpus(s, j, added)
             continue
         settle(s, j, st.RESIZED)
-        _resized(s, j, held + added)
+        _resized(s, j, allocated + added)
         i = 0  # the list has changed; nobody grows twice at one instant

@@ -109,8 +109,8 @@ def touch_usage(s: Sim, t: int) -> None:
     gone = s.clock[st.NOW] - u[st.USAGE_AT]
     rate = s.team[t, st.TEAM_GPUS] / st.MILLI
     if gone > 0.0:
-        kept = math.exp(-math.log(2.0) * gone / half)
-        u[st.USAGE] = u[st.USAGE] * kept + rate * half / math.log(2.0) * (1.0 - kept)
+        retained = math.exp(-math.log(2.0) * gone / half)
+        u[st.USAGE] = u[st.USAGE] * retained + rate * half / math.log(2.0) * (1.0 - retained)
         u[st.USAGE_AT] = s.clock[st.NOW]
 
 
@@ -156,7 +156,7 @@ def begin(s: Sim, j: int, p: int, gpus: int) -> None:
 
 
 @part
-def held_gpus(s: Sim, j: int) -> float:
+def allocated_gpus(s: Sim, j: int) -> float:
     """GPUs that the job holds; a share counts as its part of one."""
     return units(s, j, s.job[j, st.HELD]) / st.MILLI
 
@@ -178,12 +178,12 @@ def log_run(s: Sim, j: int, how: int) -> None:
     """Note the run that ends now, node by node, where runs are asked for."""
     if s.segment.shape[0] == 0:
         return
-    e, held = s.job[j, st.ENTRY], s.job[j, st.HELD]
+    e, allocated = s.job[j, st.ENTRY], s.job[j, st.HELD]
     if e < 0 or s.entry[e, st.N_TAKEN] < 0:
-        _log_piece(s, j, how, s.job[j, st.FIRST_NODE], held_gpus(s, j))
+        _log_piece(s, j, how, s.job[j, st.FIRST_NODE], allocated_gpus(s, j))
         return
     # Entries added last stand first: GPUs that a job has just grown by are no part of this run.
-    extra = -held
+    extra = -allocated
     while e >= 0:
         extra += s.entry[e, st.N_TAKEN]
         e = s.entry[e, st.NEXT]
@@ -202,20 +202,20 @@ def log_run(s: Sim, j: int, how: int) -> None:
 @part
 def settle(s: Sim, j: int, how: int) -> None:
     """Account for the run that ends now: GPU time, work that is kept, work that is lost."""
-    w, gpus = s.work[j], held_gpus(s, j)
+    w, gpus = s.work[j], allocated_gpus(s, j)
     ran = s.clock[st.NOW] - w[st.BEGAN]
     done = max(0.0, ran - w[st.PAUSE]) * w[st.SPEED]
-    kept = min(done, w[st.LEFT])
+    retained = min(done, w[st.LEFT])
     if how == st.FINISHED:
-        kept = w[st.LEFT]
+        retained = w[st.LEFT]
     elif how == st.FAILED or (how == st.PREEMPTED and not s.rule[st.SAVES]):
-        kept = 0.0
+        retained = 0.0
         if w[st.CHECKPOINT] > 0.0:
-            kept = min(math.floor(done / w[st.CHECKPOINT]) * w[st.CHECKPOINT], w[st.LEFT])
+            retained = min(math.floor(done / w[st.CHECKPOINT]) * w[st.CHECKPOINT], w[st.LEFT])
     w[st.HELD_TIME] += ran * gpus
     if not s.job[j, st.IS_SERVICE]:
-        w[st.LOST] += max(0.0, ran - kept / w[st.SPEED]) * gpus
-        w[st.LEFT] = max(0.0, w[st.LEFT] - kept)
+        w[st.LOST] += max(0.0, ran - retained / w[st.SPEED]) * gpus
+        w[st.LEFT] = max(0.0, w[st.LEFT] - retained)
     log_run(s, j, how)
     drop_end(s, j)
     remove(s, s.rule[st.N_QUEUES] + 1, w[st.LIMIT_END], j)

@@ -83,10 +83,12 @@ def engines_of(jobs: Jobs, fleet: ElasticFleet, *, bin_s: float, method: str) ->
     n_of_pool = [pool.size.n_slots for pool in fleet.pools]
     merged["request"] = each[0].request
     merged["pool"] = np.repeat(np.arange(len(each)), n_of_pool).astype(np.int64)
-    kept = np.concatenate([np.arange(max(1, n)) < n for n in n_of_pool])
+    retained = np.concatenate([np.arange(max(1, n)) < n for n in n_of_pool])
     for name in ("scalar", "ring", "word", "bins", "flight_s", "home"):
-        merged[name] = merged[name] if kept.all() else np.ascontiguousarray(merged[name][kept])
-    slot = merged["slot"][kept]
+        merged[name] = (
+            merged[name] if retained.all() else np.ascontiguousarray(merged[name][retained])
+        )
+    slot = merged["slot"][retained]
     merged["slot"] = in_lines(*slot.shape)
     merged["slot"][:] = slot
     engines = st.Engines(**merged)
@@ -229,7 +231,7 @@ def pieces(n: int) -> Iterator[slice]:
 
 def _most_entries(fleet: ElasticFleet) -> int:
     """Entries of one job in the heap: one at every try that is abandoned during a KV transfer."""
-    return 4 if fleet.handover is None else max(4, fleet.clients.max_retries + 3)
+    return 4 if fleet.kv_transfer is None else max(4, fleet.clients.max_retries + 3)
 
 
 def _delayed(jobs: Jobs, job: Ints, scalar: Ints, most_entries: int) -> Ints:

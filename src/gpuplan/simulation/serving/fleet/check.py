@@ -87,7 +87,7 @@ def _scheduler_problems(fleet: ElasticFleet) -> Iterator[Problem]:
     is_there = {is_sglang(pool.limits) for pool in fleet.pools}
     if len(is_there) > 1:
         yield Problem(NAME, "beside pools of another engine", "give all pools one engine")
-    if True in is_there and fleet.handover is not None:
+    if True in is_there and fleet.kv_transfer is not None:
         what = "with a prefill and a decode stage"
         yield Problem(NAME, what, "serve both on one pool, or simulate vLLM")
     if any(pool.limits.groups for pool in fleet.pools):
@@ -117,11 +117,13 @@ def _service_problems(fleet: ElasticFleet, service: Ints) -> Iterator[Problem]:
             yield Problem(where, "is served by no pool", "name at least one")
         yield from _share_problems(found, names, where)
     is_split = any(found.decode_pools for found in fleet.services)
-    if is_split and fleet.handover is None:
+    if is_split and fleet.kv_transfer is None:
         yield Problem("kv_transfer", "missing", "say how the KV cache travels to the decode pools")
-    if fleet.handover is not None:
-        yield from _duration("kv_transfer.latency_s", fleet.handover.latency_s)
-        if not (fleet.handover.cache_bytes_per_token >= 0 and fleet.handover.link_bytes_per_s > 0):
+    if fleet.kv_transfer is not None:
+        yield from _duration("kv_transfer.latency_s", fleet.kv_transfer.latency_s)
+        if not (
+            fleet.kv_transfer.cache_bytes_per_token >= 0 and fleet.kv_transfer.link_bytes_per_s > 0
+        ):
             yield Problem("kv_transfer", "has no rate", "bytes must be 0 or more, the link above 0")
 
 

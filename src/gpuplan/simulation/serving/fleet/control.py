@@ -18,7 +18,7 @@ MOST_IDLE_CHANGES = 50_000
 
 def run_to_end(engines: AnyEngines, f: el.Elastic) -> el.Elastic:
     """Everything has happened; the state that is left. Who waits for ever is left unserved."""
-    seen, n_idle = (-1, -1), 0
+    observed, n_idle = (-1, -1), 0
     while (code := run_elastic(engines, f)) != OVER:
         f = _with_room(f)
         if code == CONTROL:
@@ -26,10 +26,10 @@ def run_to_end(engines: AnyEngines, f: el.Elastic) -> el.Elastic:
         else:
             _drained(engines, f)
         now = (int(f.scalar[el.NEXT_FRESH]), int(engines.scalar[:, st.N_STEPS].sum()))
-        n_idle = n_idle + 1 if now == seen else 0
+        n_idle = n_idle + 1 if now == observed else 0
         if n_idle > MOST_IDLE_CHANGES:
             break
-        seen = now
+        observed = now
     return f
 
 

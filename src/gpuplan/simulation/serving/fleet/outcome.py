@@ -41,7 +41,7 @@ JOB_COLUMNS = (el.ORIGIN, el.ON, el.STATE, el.N_TRIES, el.ENDED_AT)
 REQUEST_COLUMNS = (st.START, st.FIRST, st.END, st.PREEMPTED)
 
 
-class Seen(NamedTuple):
+class Observations(NamedTuple):
     """Of each request, what the run left: columns of jobs, then of the engines' rows."""
 
     origin: Ints
@@ -67,14 +67,14 @@ class Run(NamedTuple):
 
 def outcome_of(run: Run) -> FleetOutcome:
     """Every request's end and times, and what became of the replicas."""
-    seen = _seen(run)
-    end = _ends(run, seen)
-    last = _last_instant(run, seen, end)
+    observed = _observed(run)
+    end = _ends(run, observed)
+    last = _last_instant(run, observed, end)
     order = _order(run)
-    pools = _pool_totals(run, seen.on[end == FINISHED], last)
+    pools = _pool_totals(run, observed.on[end == FINISHED], last)
     outcome = Outcome(
         requests=_requests(run, order),
-        times=_times(run, seen, end, order=order),
+        times=_times(run, observed, end, order=order),
         use=_joined(pools),
         totals=totals_of(run.engines, last),
         n_engines=len(run.state.replica),
@@ -84,14 +84,14 @@ def outcome_of(run: Run) -> FleetOutcome:
     return FleetOutcome(
         outcome=outcome,
         end=ints(end[order]),
-        n_tries=ints(1 + seen.n_tries[order]),
+        n_tries=ints(1 + observed.n_tries[order]),
         timeline=_timeline(run.state),
         counts=_counts(run.state.scalar),
         pools=pools,
     )
 
 
-def _seen(run: Run) -> Seen:
+def _observed(run: Run) -> Observations:
     """The columns that are asked for, of rows that are wide."""
     job, request, n = run.state.job, run.engines.request, len(run.jobs.requests)
     found = np.empty((len(JOB_COLUMNS) + len(REQUEST_COLUMNS), n), dtype=np.int64)
@@ -100,18 +100,18 @@ def _seen(run: Run) -> Seen:
             found[at, rows] = job[rows, column]
         for at, column in enumerate(REQUEST_COLUMNS, len(JOB_COLUMNS)):
             found[at, rows] = request[rows, column]
-    return Seen(*found)
+    return Observations(*found)
 
 
-def _ends(run: Run, seen: Seen) -> Ints:
+def _ends(run: Run, observed: Observations) -> Ints:
     """How each request ended: finished, or why not."""
     accepted = run.jobs.accepted
     way_of = np.full(el.LOST + 1, UNSERVED, dtype=np.int64)
     for state, way in ENDS_OF.items():
         way_of[state] = way
-    ways = way_of[seen.state]
-    is_served = (seen.state == el.SERVED) | (seen.state == el.DONE)
-    ways[is_served & (seen.end >= 0)] = FINISHED
+    ways = way_of[observed.state]
+    is_served = (observed.state == el.SERVED) | (observed.state == el.DONE)
+    ways[is_served & (observed.end >= 0)] = FINISHED
     if len(accepted) == len(ways):
         return ways
     end = np.full(len(ways), UNSERVABLE, dtype=np.int64)
@@ -119,10 +119,10 @@ def _ends(run: Run, seen: Seen) -> Ints:
     return end
 
 
-def _last_instant(run: Run, seen: Seen, end: Ints) -> int:
+def _last_instant(run: Run, observed: Observations, end: Ints) -> int:
     """The last token, the last client that gave up, or the end of a run that never ends."""
-    last = int(seen.end[end == FINISHED].max(initial=0))
-    last = max(last, int(seen.ended_at.max(initial=0)))
+    last = int(observed.end[end == FINISHED].max(initial=0))
+    last = max(last, int(observed.ended_at.max(initial=0)))
     return max(last, int(run.state.scalar[el.NOW])) if np.any(end == UNSERVED) else last
 
 
@@ -135,27 +135,27 @@ def _order(run: Run) -> Rows:
 
 
 def _requests(run: Run, order: Rows) -> Requests:
-    asked = run.jobs.requests
+    requested = run.jobs.requests
     if isinstance(order, slice):
-        return asked
+        return requested
     origin = run.state.job[order, el.ORIGIN]
     arrive_s = np.maximum.accumulate(np.where(origin < 0, 0, origin) / st.TICKS_PER_S)
     grouping = Grouping(
-        session=asked.session[order],
-        prefix_group=asked.prefix_group[order],
-        prefix_tokens=asked.prefix_tokens[order],
-        priority=asked.priority[order],
-        max_tokens=asked.max_tokens[order],
+        session=requested.session[order],
+        prefix_group=requested.prefix_group[order],
+        prefix_tokens=requested.prefix_tokens[order],
+        priority=requested.priority[order],
+        max_tokens=requested.max_tokens[order],
     )
     return requests_of(
-        arrive_s, asked.input_tokens[order], asked.output_tokens[order], grouping=grouping
+        arrive_s, requested.input_tokens[order], requested.output_tokens[order], grouping=grouping
     )
 
 
-def _times(run: Run, seen: Seen, end: Ints, *, order: Rows) -> RequestTimes:
+def _times(run: Run, observed: Observations, end: Ints, *, order: Rows) -> RequestTimes:
     finished = end[order] == FINISHED
-    origin, first, last = seen.origin[order], seen.first[order], seen.end[order]
-    on = np.where(finished, seen.on[order], 0)
+    origin, first, last = observed.origin[order], observed.first[order], observed.end[order]
+    on = np.where(finished, observed.on[order], 0)
     start_s = np.array([pool.limits.start_s for pool in run.fleet.pools])
     outside_s = np.where(finished, start_s[run.state.replica[:, el.POOL]][on], 0.0)
 
@@ -164,11 +164,11 @@ def _times(run: Run, seen: Seen, end: Ints, *, order: Rows) -> RequestTimes:
 
     rest = np.maximum(run.jobs.requests.output_tokens[order] - 1, 1)
     return RequestTimes(
-        wait_s=floats(since(seen.start[order], origin)),
+        wait_s=floats(since(observed.start[order], origin)),
         ttft_s=floats(since(first, origin) + outside_s),
         tpot_s=floats(since(last, first) / rest),
         e2e_s=floats(since(last, origin) + outside_s),
-        n_preemptions=ints(seen.preempted[order]),
+        n_preemptions=ints(observed.preempted[order]),
         is_finished=ints(finished),
         n_cached_tokens=_hits(run, finished, order),
     )
@@ -294,19 +294,19 @@ def _use(run: Run, last: int, *, pool: int) -> tuple[UseOverTime, Floats]:
     widths = run.engines.scalar[:, st.BIN_WIDTH]
     width = int(widths.max())
     pool_of, n_blocks = run.state.replica[:, el.POOL], run.engines.limit[:, st.N_BLOCKS]
-    total, held = np.zeros((N_BINS, st.N_SUMS)), np.zeros(N_BINS)
+    total, resident = np.zeros((N_BINS, st.N_SUMS)), np.zeros(N_BINS)
     for bins, own, p in zip(run.engines.bins, widths, pool_of, strict=True):
         if p != pool:
             continue
         n_each = width // int(own)
         folded = bins.reshape(N_BINS // n_each, n_each, st.N_SUMS).sum(axis=1)
         total[: len(folded)] += folded
-        held[: len(folded)] += folded[:, st.BLOCKS_S] / n_blocks[p]
+        resident[: len(folded)] += folded[:, st.BLOCKS_S] / n_blocks[p]
     bin_s, n_bins = width / st.TICKS_PER_S, max(1, -(-last // width))
     on_s = _on_s(run.state, width, n_bins, pool=pool)
     is_on, none = on_s > 0, np.zeros((n_bins, st.N_SUMS))
     shares = np.divide(total[:n_bins], on_s[:, None], where=is_on[:, None], out=none)
-    cache = np.divide(held[:n_bins], on_s, where=is_on, out=np.zeros(n_bins))
+    cache = np.divide(resident[:n_bins], on_s, where=is_on, out=np.zeros(n_bins))
     use = UseOverTime(
         bin_s=bin_s,
         busy_frac=floats(shares[:, st.BUSY_S]),

@@ -33,7 +33,7 @@ def pool_rows(fleet: ElasticFleet) -> Ints:
         row[el.MOST] = _or(size.n_most, size.n_first)
         row[el.COLD], row[el.WARM] = ticks(pool.start.total_s), ticks(pool.start.warm_s)
         row[el.GRACE] = ticks(pool.drain_s)
-        row[el.TRANSFER_LATENCY] = ticks(fleet.handover.latency_s if fleet.handover else 0.0)
+        row[el.TRANSFER_LATENCY] = ticks(fleet.kv_transfer.latency_s if fleet.kv_transfer else 0.0)
         row[el.CAPACITY] = room_of(limits)
         _clocks(row, pool)
     return values
@@ -41,8 +41,8 @@ def pool_rows(fleet: ElasticFleet) -> Ints:
 
 def room_of(limits: EngineLimits) -> int:
     """Tokens of prompt and output, less the last, that an engine can hold for one request."""
-    n_drafts = 0 if limits.drafts is None else limits.drafts.n_tokens
-    room = limits.n_blocks * limits.block_tokens - n_drafts
+    n_draft_tokens = 0 if limits.drafts is None else limits.drafts.n_tokens
+    room = limits.n_blocks * limits.block_tokens - n_draft_tokens
     if is_sglang(limits):
         room = most_tokens(limits) - 1
     return min(room, _or(limits.max_context_tokens, room + 1) - 1)
@@ -100,8 +100,8 @@ def pool_reals(fleet: ElasticFleet) -> Floats:
         if pool.scaler is not None:
             row[el.TARGET] = pool.scaler.target_requests
             row[el.TOLERANCE] = pool.scaler.tolerance_frac
-        if fleet.handover is not None:
-            hand = fleet.handover
+        if fleet.kv_transfer is not None:
+            hand = fleet.kv_transfer
             each_s = hand.cache_bytes_per_token / hand.link_bytes_per_s
             row[el.TICKS_PER_TOKEN] = each_s * st.TICKS_PER_S
     return values

@@ -51,12 +51,12 @@ def simulate_fleet(
     keep prefixes and a router that sends equal beginnings to the same replica. The
     method changes the speed, nothing else.
     """
-    asked = np.zeros(len(requests), dtype=np.int64) if service is None else service
+    requested = np.zeros(len(requests), dtype=np.int64) if service is None else service
     check_arrivals(requests.arrive_s)
-    check_fleet(fleet, asked)
+    check_fleet(fleet, requested)
     none = np.full(len(requests), st.NONE)
-    accepted, reasons = _servable(requests, fleet, asked)
-    jobs = Jobs(requests, asked, accepted, none, np.zeros(len(requests)), blocks)
+    accepted, reasons = _servable(requests, fleet, requested)
+    jobs = Jobs(requests, requested, accepted, none, np.zeros(len(requests)), blocks)
     return _run_textless(jobs, fleet, reasons, bin_s=bin_s, method=method)
 
 
@@ -99,7 +99,7 @@ def resting(fleet: Fleet) -> ElasticFleet:
         pools=(pool, second),
         services=(Service(name="service", pools=shares[0], decode_pools=shares[1]),),
         router=router,
-        handover=decode.transfer,
+        kv_transfer=decode.transfer,
         seed=fleet.seed,
     )
 

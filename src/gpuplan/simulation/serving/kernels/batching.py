@@ -183,10 +183,10 @@ def _advance(e: Engine, b: Batcher, until: int) -> int:
 
 @kernel
 def run_batches(
-    engines: Engines, accepted: Ints, pairs: Ints, policy: int, seen: Ints, batcher: Batcher
+    engines: Engines, accepted: Ints, pairs: Ints, policy: int, observed: Ints, batcher: Batcher
 ) -> None:
     """Requests in order of arrival, each to the engine that the router names."""
-    event, load = seen[EVENT], seen[LOAD]
+    event, load = observed[EVENT], observed[LOAD]
     n_engines, n = event.shape[0], accepted.shape[0]
     for turn in range(n + 1):
         next_, now = turn % n_engines, st.FOREVER
@@ -202,4 +202,4 @@ def run_batches(
                 load[r] = engines.scalar[r, st.OUTSTANDING]
         if turn == n:
             return
-        route(engines, accepted[turn], turn, pairs, policy, seen)
+        route(engines, accepted[turn], turn, pairs, policy, observed)

@@ -166,9 +166,9 @@ def _deadlines(cluster: Cluster, jobs: Jobs, found: ClusterOutcome) -> Iterator[
     deadline = jobs.terms.deadline_s
     if not len(deadline):
         return
-    asked = deadline < 1e299
-    if asked.any():
-        met = float((found.jobs.end_s[asked] <= deadline[asked]).mean())
+    requested = deadline < 1e299
+    if requested.any():
+        met = float((found.jobs.end_s[requested] <= deadline[requested]).mean())
         if met < cluster.plan.deadlines_frac:
             least = cluster.plan.deadlines_frac
             yield MissedTarget(kind="deadline", who="jobs", met_frac=met, asked_frac=least)

@@ -153,9 +153,9 @@ def _sure(search: Search, best: Fleet) -> Fleet | None:
 def _answer(
     search: Search, found: Found, request: ClusterPlanRequest, priced: Priced
 ) -> ClusterPlan:
-    judge, asked = search.judge, request.min_probability_frac
+    judge, requested = search.judge, request.min_probability_frac
     best = found.best
-    if best is None and asked is None:
+    if best is None and requested is None:
         best = found.trace  # nobody asked for more than the trace; the odds say how sure it is
     odds = PlanOdds(
         n_draws=len(judge.draws),
@@ -172,7 +172,7 @@ def _answer(
         alternatives=tuple(_alternatives(search, found, best)),
         rejected=(*priced.rejected, *_rejected(search, found)),
         binding=tuple(_binding(search, best)) if best else (),
-        relaxations=() if best else _helps(search, is_sure=asked is not None),
+        relaxations=() if best else _helps(search, is_sure=requested is not None),
         odds=odds,
         assumptions=tuple(_assumptions(search, priced)),
     )
@@ -226,8 +226,8 @@ def fleet_row(judge: Judge, kind: str, fleet: Fleet, *, is_drawn: bool = False) 
 
 def _simulated(judge: Judge, fleet: Fleet, request: ClusterPlanRequest) -> ClusterSimulation:
     cluster = judge.changed(fleet)
-    kept = tuple(group for group in cluster.groups if group.n_nodes)
-    return answers(replace(cluster, groups=kept), judge.jobs, ClusterRequest(seed=request.seed))
+    retained = tuple(group for group in cluster.groups if group.n_nodes)
+    return answers(replace(cluster, groups=retained), judge.jobs, ClusterRequest(seed=request.seed))
 
 
 def _alternatives(search: Search, found: Found, best: Fleet | None) -> Iterator[FleetRow]:

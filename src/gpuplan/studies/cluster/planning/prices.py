@@ -48,7 +48,7 @@ class Priced(NamedTuple):
 def priced_nodes(cluster: Cluster, request: ClusterPlanRequest) -> Priced:
     """Every kind of the file with its price, or the reason why it has none."""
     catalog = with_overlays(read_catalog(), request.overlays)
-    groups = _asked(cluster, request.accelerators, catalog)
+    groups = _requested(cluster, request.accelerators, catalog)
     rates = _rates(groups, catalog, request)
     nodes, rejected = [], []
     first = cluster.groups[0]
@@ -66,16 +66,18 @@ def priced_nodes(cluster: Cluster, request: ClusterPlanRequest) -> Priced:
     return Priced(tuple(nodes), tuple(rejected))
 
 
-def _asked(cluster: Cluster, only: Sequence[str], catalog: Catalog) -> tuple[NodeGroup, ...]:
+def _requested(cluster: Cluster, only: Sequence[str], catalog: Catalog) -> tuple[NodeGroup, ...]:
     """Groups of the file, or those of the accelerators that were asked for."""
     if not only:
         return cluster.groups
     wanted = {_key(name, catalog) for name in only}
-    kept = tuple(group for group in cluster.groups if _key(group.accelerator, catalog) in wanted)
-    if not kept:
+    retained = tuple(
+        group for group in cluster.groups if _key(group.accelerator, catalog) in wanted
+    )
+    if not retained:
         fix = f"use one of {', '.join(cluster.accelerators)}, or add it to nodes with nodes: 0"
         raise one(InputError, "plan", "--on", f"no {', '.join(only)} in the cluster file", fix)
-    return kept
+    return retained
 
 
 def _memory_bytes(group: NodeGroup, catalog: Catalog) -> float:

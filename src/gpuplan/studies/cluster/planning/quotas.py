@@ -67,7 +67,7 @@ def with_shares(
     n_now = _by_type(cluster.groups)
     n_then = {name: n for name, n in _by_type(groups).items() if n}
     overall = dict(shares.shares) or described_shares(cluster)
-    asked = {
+    requested = {
         team.name: {
             name: _share(team, name, n_now, overall, is_described=not shares.shares) * n
             for name, n in n_then.items()
@@ -75,7 +75,7 @@ def with_shares(
         for team in cluster.teams
         if team.quotas
     }
-    whole = {name: _rounded({t: asked[t][name] for t in asked}) for name in n_then}
+    whole = {name: _rounded({t: requested[t][name] for t in requested}) for name in n_then}
     return tuple(
         replace(
             team, quotas=tuple(_quota(team, name, whole[name][team.name], n_now) for name in n_then)
@@ -110,11 +110,11 @@ def _share(
     return overall[team.name]
 
 
-def _rounded(asked: Mapping[str, float]) -> dict[str, float]:
+def _rounded(requested: Mapping[str, float]) -> dict[str, float]:
     """Whole GPUs with the same sum, rounded: the largest remainders are rounded up."""
-    floors = {name: float(np.floor(n + 1e-9)) for name, n in asked.items()}
-    rest = round(sum(asked.values()) - sum(floors.values()))
-    for name in sorted(asked, key=lambda name: floors[name] - asked[name])[:rest]:
+    floors = {name: float(np.floor(n + 1e-9)) for name, n in requested.items()}
+    rest = round(sum(requested.values()) - sum(floors.values()))
+    for name in sorted(requested, key=lambda name: floors[name] - requested[name])[:rest]:
         floors[name] += 1.0
     return floors
 

@@ -34,20 +34,20 @@ def node_bounds(judge: Judge, *, is_limited: bool = True) -> Bounds:
         service.n_accelerators_per_replica * max(service.replicas_by_hour)
         for service in judge.cluster.services
     )
-    peak, gang = _most_held(judge.jobs), int(judge.jobs.n_accelerators.max(initial=1))
+    peak, gang = _most_allocated(judge.jobs), int(judge.jobs.n_accelerators.max(initial=1))
     low, high = [], []
     for node in judge.nodes:
         group, size = node.group, node.group.n_accelerators_per_node
-        needed = ceil(_asked_for(judge, group.accelerator) / size)
-        held = MOST_TIMES * (peak / (group.speed_ratio or 1.0) + reserved) / size
-        useful = ceil(held) + ceil(gang / size) + 1
+        needed = ceil(_requested_nodes(judge, group.accelerator) / size)
+        provisioned = MOST_TIMES * (peak / (group.speed_ratio or 1.0) + reserved) / size
+        useful = ceil(provisioned) + ceil(gang / size) + 1
         low.append(max(group.bounds.n_min, needed))
         limit = group.bounds.n_max if is_limited else None
         high.append(useful if limit is None else limit)
     return Bounds(tuple(map(min, low, high)), tuple(high))
 
 
-def _asked_for(judge: Judge, accelerator: str) -> int:
+def _requested_nodes(judge: Judge, accelerator: str) -> int:
     """The largest gang or replica that runs on this kind alone, where only one group has it."""
     kinds = [node.group.accelerator for node in judge.nodes]
     if kinds.count(accelerator) > 1:
@@ -65,7 +65,7 @@ def _asked_for(judge: Judge, accelerator: str) -> int:
     return max(sum(replicas), gang)
 
 
-def _most_held(jobs: Jobs) -> float:
+def _most_allocated(jobs: Jobs) -> float:
     """GPUs that run at once at most, were none to wait."""
     gpus = jobs.n_accelerators * column(jobs.needs.share_frac, len(jobs), 1.0)
     at = np.concatenate([jobs.arrive_s, jobs.arrive_s + jobs.duration_s])
@@ -122,7 +122,7 @@ def least_of(
     """The least nodes of one kind, no fewer than the fleet has; None where none up to most do."""
     low = fleet.counts[kind]
     group = judge.nodes[kind].group
-    mean = _mean_held(judge.jobs) / (group.speed_ratio or 1.0) / group.n_accelerators_per_node
+    mean = _mean_allocated(judge.jobs) / (group.speed_ratio or 1.0) / group.n_accelerators_per_node
     guess = min(max(low, ceil(0.8 * mean)), most)
     if most < low:
         return None
@@ -135,17 +135,17 @@ def least_of(
     return smallest_that_holds(is_enough, max(guess, low), 2 * guess + 1, most=most)
 
 
-def _down(is_enough: Callable[[int], bool], low: int, held: int) -> int:
+def _down(is_enough: Callable[[int], bool], low: int, provisioned: int) -> int:
     """The least between a number that may fail and one that holds."""
     if is_enough(low):
         return low
-    while held - low > 1:
-        middle = (low + held) // 2
-        low, held = (low, middle) if is_enough(middle) else (middle, held)
-    return held
+    while provisioned - low > 1:
+        middle = (low + provisioned) // 2
+        low, provisioned = (low, middle) if is_enough(middle) else (middle, provisioned)
+    return provisioned
 
 
-def _mean_held(jobs: Jobs) -> float:
+def _mean_allocated(jobs: Jobs) -> float:
     gpus = jobs.n_accelerators * column(jobs.needs.share_frac, len(jobs), 1.0)
     return float((gpus * jobs.duration_s).sum() / max(jobs.span_s, 1.0))
 

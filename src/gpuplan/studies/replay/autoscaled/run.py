@@ -67,7 +67,7 @@ def simulate_autoscaled(
     written = read_fleet(fleet)
     _check_loop(written, load)
     ready = [
-        _prepared(pool, served, load.requests, asked=request, overlays=overlays, store=store)
+        _prepared(pool, served, load.requests, request=request, overlays=overlays, store=store)
         for pool in written.pools
     ]
     elastic, assumed = _fleet(written, ready, request.seed)
@@ -75,8 +75,8 @@ def simulate_autoscaled(
     found, wall_s = _run(elastic, load, written, request)
     found = weighed(found, n_accelerators)
     lost = unknowing(written.router.rule, load.requests, "router: rule")
-    told = (*lost, *_distinct(written, ready))
-    assumptions = (*load.assumptions, *written.assumptions, *assumed, *told)
+    notes = (*lost, *_distinct(written, ready))
+    assumptions = (*load.assumptions, *written.assumptions, *assumed, *notes)
     outcome = replace(found.outcome, assumptions=assumptions)
     statistics = judged(outcome, request)
     first = replace(ready[0].fleet, n_engines=found.outcome.n_engines, router=elastic.router.rule)
@@ -94,14 +94,14 @@ def simulate_autoscaled(
     )
     is_away = _turns_away(found, simulation.slo)
     if (statistics.is_overloaded or is_away) and load.loop is None:
-        held = smallest_autoscaled(
+        smallest = smallest_autoscaled(
             elastic,
             lambda larger: _run(larger, load, written, request)[0],
             slo=request.slo,
             n_accelerators=n_accelerators,
             serves=is_away,
         )
-        simulation = replace(simulation, holding=held)
+        simulation = replace(simulation, holding=smallest)
     return FleetSimulation(
         simulation=simulation,
         fleet=elastic,
@@ -115,7 +115,7 @@ def _prepared(
     served: Served,
     requests: Requests,
     *,
-    asked: SimulateRequest,
+    request: SimulateRequest,
     overlays: Sequence[Path],
     store: Path | None,
 ) -> PreparedFleet:
@@ -123,10 +123,10 @@ def _prepared(
     if model is None:
         fix = "name the model there, or give --model"
         raise one(InputError, "simulate", f"pool {pool.name!r}", "serves no model", fix)
-    typed = asked.scheduler or EngineRequest()
+    typed = request.scheduler or EngineRequest()
     known = typed.replica.calibration if typed.replica else None
     scheduler = replace(typed, replica=replace(pool.replica, calibration=known))
-    wanted = replace(asked, n_replicas=1, scheduler=scheduler)
+    wanted = replace(request, n_replicas=1, scheduler=scheduler)
     return prepared(model, on, requests, wanted, overlays=overlays, store=store)
 
 
@@ -162,12 +162,12 @@ def _turns_away(found: FleetOutcome, slo: SloTargets) -> bool:
 
 
 def _classes(
-    outcome: Outcome, found: ServingStatistics, written: FleetRequest, asked: SimulateRequest
+    outcome: Outcome, found: ServingStatistics, written: FleetRequest, request: SimulateRequest
 ) -> tuple[ClassStatistics, ...]:
     """By service, then by priority where engines look at it."""
-    slo, names = asked.slo or SloTargets(), [service.name for service in written.services]
-    service = _services(written, outcome.n_requests, asked.seed)
-    is_urgent = asked.scheduler is not None and asked.scheduler.scheduling == "priority"
+    slo, names = request.slo or SloTargets(), [service.name for service in written.services]
+    service = _services(written, outcome.n_requests, request.seed)
+    is_urgent = request.scheduler is not None and request.scheduler.scheduling == "priority"
     urgent = by_priority(outcome, found, slo) if is_urgent else ()
     return (*by_service(outcome, found, slo, service=service, names=names), *urgent)
 
@@ -204,7 +204,7 @@ def _fleet(
         services=written.services,
         router=written.router,
         clients=written.clients,
-        handover=_handover(written, ready),
+        kv_transfer=_kv_transfer(written, ready),
         seed=seed,
         first_hour=written.first_hour,
     )
@@ -229,7 +229,7 @@ def _predicted_start(setup: ServingSetup) -> ColdStart:
     )
 
 
-def _handover(written: FleetRequest, ready: Sequence[PreparedFleet]) -> KvTransfer | None:
+def _kv_transfer(written: FleetRequest, ready: Sequence[PreparedFleet]) -> KvTransfer | None:
     """KV-cache bytes of the widest token that is transferred: one link serves all services."""
     if written.link is None:
         return None
@@ -257,19 +257,21 @@ def _services(written: FleetRequest, n: int, seed: int) -> Ints:
 
 
 def _run(
-    fleet: ElasticFleet, taken: LoadSource, written: FleetRequest, asked: SimulateRequest
+    fleet: ElasticFleet, taken: LoadSource, written: FleetRequest, request: SimulateRequest
 ) -> tuple[FleetOutcome, float]:
     if taken.loop is not None:
         loop = ended_together(
             taken.loop, taken.n_loop, lambda more: simulate_closed_loop(more, fleet).outcome
         )
         start_s = perf_counter()
-        found = simulate_closed_loop(loop, fleet, bin_s=asked.bin_s)
+        found = simulate_closed_loop(loop, fleet, bin_s=request.bin_s)
         return found, perf_counter() - start_s
     requests = taken.requests
-    service = _services(written, len(requests), asked.seed)
+    service = _services(written, len(requests), request.seed)
     # Compilation, or its load from disk, is no part of the run.
     simulate_fleet(requests.take([0]), fleet, service=service[:1])
     start_s = perf_counter()
-    found = simulate_fleet(requests, fleet, service=service, blocks=taken.blocks, bin_s=asked.bin_s)
+    found = simulate_fleet(
+        requests, fleet, service=service, blocks=taken.blocks, bin_s=request.bin_s
+    )
     return found, perf_counter() - start_s

@@ -52,8 +52,8 @@ class ImageRun:
         self.n_samples = (work.n_samples or work.n_tokens or 0.0) * work.n_epochs
         n_params = float(task.model.n_params)
         self.stops = Interruptions(work.checkpoint, n_params, work.accelerator_mtbf_s)
-        asked = task.context.options.min_probability_frac
-        self.z = NormalDist().inv_cdf(asked) if asked and work.deadline_s else 0.0
+        requested = task.context.options.min_probability_frac
+        self.z = NormalDist().inv_cdf(requested) if requested and work.deadline_s else 0.0
         self.forecast = cache(self._forecast)
 
     def _forecast(self, batch: int) -> NetworkForecast:
@@ -178,13 +178,13 @@ def image_training_sizes(task: SizingTask) -> Sizing:
     n_params = float(task.model.n_params)
     stops = Interruptions(work.checkpoint, n_params, work.accelerator_mtbf_s)
     why = "the usual mixed precision; time is that of predict-network --train"
-    told = assume("training of images", "data parallel, 16 bits", why, "gpuplan predict-network")
+    notes = assume("training of images", "data parallel, 16 bits", why, "gpuplan predict-network")
     return Sizing(
         workload=task.workload.name,
         demand=task.demand,
         jobs=tuple(job for each in found for job in each),
         rejected=rejected,
-        assumptions=(*task.policy_assumptions, told, *stops.assumptions),
+        assumptions=(*task.policy_assumptions, notes, *stops.assumptions),
     )
 
 

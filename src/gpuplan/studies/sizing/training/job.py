@@ -96,7 +96,7 @@ def _job(
             batch_slack_frac=ASSUMED_SLACK_FRAC if assumed else GIVEN_SLACK_FRAC,
             samples_per_accelerator=None if each is None else each / work.sequence_tokens,
             lora_rank=rank,
-            asked=workload.layout or NO_LAYOUT,
+            requested=workload.layout or NO_LAYOUT,
         ),
         n_params=float(model.n_params),
         n_active_params=float(model.n_active_params),

@@ -359,8 +359,8 @@ class RunSizer:
         reason = f"does not fit {name} {room}, sharded over {n} of them"
         fix = "shorter sequences, a smaller batch, QLoRA, or accelerators with more memory"
         if odds >= LIKELY_FIT_FRAC:
-            asked = f"{self.odds.fits_frac:.0%} is asked for"
-            reason = f"fits {n} x {candidate.accelerator} with {odds:.0%} probability, {asked}"
+            requested = f"{self.odds.fits_frac:.0%} is asked for"
+            reason = f"fits {n} x {candidate.accelerator} with {odds:.0%} probability, {requested}"
             fix = f"try it (policy.min_probability_frac: {int(100 * odds) / 100:g}), {fix}"
         return rejection(candidate, "memory", reason, fix)
 

@@ -54,8 +54,8 @@ class JobSizer:
             if c.mfu_frac is not None
         }
         self._stops: tuple[Assumption, ...] = ()
-        asked = task.context.options.min_probability_frac
-        self._odds = DEFAULT_ODDS if asked is None else RunOdds(asked, asked)
+        requested = task.context.options.min_probability_frac
+        self._odds = DEFAULT_ODDS if requested is None else RunOdds(requested, requested)
 
     @property
     def _n_allowed(self) -> int | None:
@@ -136,18 +136,18 @@ class JobSizer:
 
     def is_mainstream(self, job: SizedJob, every: Sequence[SizedJob]) -> bool:
         """Whether measurements cover it, or it was asked for, or nothing else does it."""
-        is_asked = str(job.candidate.accelerator) in self.task.allowed[0]
+        is_requested = str(job.candidate.accelerator) in self.task.allowed[0]
         is_measured = job.wall_s.tier not in UNMEASURED
-        return is_asked or is_measured or all(each.wall_s.tier in UNMEASURED for each in every)
+        return is_requested or is_measured or all(each.wall_s.tier in UNMEASURED for each in every)
 
     def unmeasured(self, every: Sequence[SizedJob]) -> Iterator[Rejection]:
         """The best run of each accelerator that no measurement covers, as what it would take."""
-        seen = set()
+        known = set()
         for job in every:
             card = job.candidate.accelerator
-            if card in seen or self.is_mainstream(job, every):
+            if card in known or self.is_mainstream(job, every):
                 continue
-            seen.add(card)
+            known.add(card)
             reason = (
                 f"no measurement covers training on it; {job.n_accelerators} of them would take "
                 f"{job.wall_s.value / DAY:,.1f} days by estimate"

@@ -35,15 +35,15 @@ def mixed_step_s(e: AnyEngine) -> tuple[float, float, float]:
     s, mix = e.scalar, e.mix
     n_decodes, context = float(s[st.N_DECODES]), float(s[st.CONTEXT])
     n_prefill, pairs = float(s[st.PREFILL_TOKENS]), 0.5 * s[st.PREFILL_PAIRS]
-    held = min(context, n_decodes * e.limit[st.WINDOW])
-    seen = min(pairs, n_prefill * e.limit[st.WINDOW])
-    decode = mix[DECODE_FLOP] * context + mix[WINDOW_DECODE_FLOP] * held
+    resident = min(context, n_decodes * e.limit[st.WINDOW])
+    observed = min(pairs, n_prefill * e.limit[st.WINDOW])
+    decode = mix[DECODE_FLOP] * context + mix[WINDOW_DECODE_FLOP] * resident
     decode += mix[SCAN_FLOP] * n_decodes
     if e.limit[st.CHECKED] != 1:
         decode *= e.limit[st.CHECKED]
-    prefill = mix[PREFILL_FLOP] * pairs + mix[WINDOW_PREFILL_FLOP] * seen
+    prefill = mix[PREFILL_FLOP] * pairs + mix[WINDOW_PREFILL_FLOP] * observed
     prefill += mix[PROMPT_SCAN_FLOP] * n_prefill
-    read = mix[CACHE_BYTES] * context + mix[WINDOW_CACHE_BYTES] * held
+    read = mix[CACHE_BYTES] * context + mix[WINDOW_CACHE_BYTES] * resident
     read += mix[STATE_BYTES] * n_decodes
     n_checked = s[st.N_DECODES] * e.limit[st.CHECKED]
     n_tokens, n_rows = s[st.PREFILL_TOKENS] + n_checked, s[st.N_ENDED] + n_checked
@@ -91,10 +91,10 @@ def peaks_s(e: AnyEngine, regime: int, k: int, moved: int) -> tuple[float, float
     `moved` is the sum over these steps of the tokens that each sequence had gained before.
     """
     n, context = e.scalar[st.N_DECODES], e.scalar[st.CONTEXT]
-    seen = k * float(context) + n * float(moved)
+    observed = k * float(context) + n * float(moved)
     arithmetic = k * float(e.lines[regime, n, ARITHMETIC_LINE])
     memory = k * float(e.lines[regime, n, MEMORY_LINE])
-    arithmetic += e.slopes[regime, ARITHMETIC_LINE] * seen
-    memory += e.slopes[regime, MEMORY_LINE] * seen
+    arithmetic += e.slopes[regime, ARITHMETIC_LINE] * observed
+    memory += e.slopes[regime, MEMORY_LINE] * observed
     host_s = k * (e.mix[HOST_S] + e.mix[HOST_SEQUENCE_S] * n)  # every line includes it
     return arithmetic * UNIT_S - host_s, memory * UNIT_S - host_s

@@ -49,11 +49,11 @@ def _observed(e: Engine, until: int, counts: Ints) -> int:
 
 @kernel
 def observe(
-    engines: Engines, accepted: Ints, pairs: Ints, policy: int, seen: Ints, counts: Ints
+    engines: Engines, accepted: Ints, pairs: Ints, policy: int, observed: Ints, counts: Ints
 ) -> None:
     """Requests in order of arrival; gaps counted by their length. Engines must not jump."""
     lodge_all(engines)
-    event, load = seen[EVENT], seen[LOAD]
+    event, load = observed[EVENT], observed[LOAD]
     n_engines, n = event.shape[0], accepted.shape[0]
     for turn in range(n + 1):
         i = accepted[turn] if turn < n else st.NONE
@@ -65,4 +65,4 @@ def observe(
                 load[r] = engines.scalar[r, st.OUTSTANDING]
         if turn == n:
             return
-        route(engines, i, turn, pairs, policy, seen)
+        route(engines, i, turn, pairs, policy, observed)

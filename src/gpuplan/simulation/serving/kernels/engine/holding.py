@@ -11,7 +11,7 @@ from gpuplan.simulation.serving.kernels.engine.lists import n_blocks, n_total
 from gpuplan.simulation.serving.kernels.engine.positions import (
     lag,
     n_beyond,
-    n_drafts,
+    n_draft_tokens,
     position_after,
 )
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
@@ -44,7 +44,7 @@ def age(e: AnyEngine, v: int) -> int:
 @policy(otherwise=_counted)
 def n_held(e: AnyEngine, v: int) -> int:
     """Blocks of a decode before the step to come."""
-    return _n_held(far(e), v) if n_drafts(e) > 0 else _counted(e, v)
+    return _n_held(far(e), v) if n_draft_tokens(e) > 0 else _counted(e, v)
 
 
 @rare
@@ -54,20 +54,20 @@ def _n_held(e: AnyEngine, v: int) -> int:
     if gained == 0:
         return n_blocks(e.limit, n_tokens - 1 + pad)
     if lag(e) and gained == e.scalar[st.GAIN]:
-        return n_blocks(e.limit, n_tokens - gained + n_drafts(e) + pad)
+        return n_blocks(e.limit, n_tokens - gained + n_draft_tokens(e) + pad)
     return _counted(e, v)
 
 
 @policy(otherwise=_counted_next)
 def n_held_next(e: AnyEngine, v: int) -> int:
     """Blocks of a decode with its share of the step to come."""
-    return _n_held_next(far(e), v) if n_drafts(e) > 0 else _counted_next(e, v)
+    return _n_held_next(far(e), v) if n_draft_tokens(e) > 0 else _counted_next(e, v)
 
 
 @rare
 def _n_held_next(e: AnyEngine, v: int) -> int:
     if age(e, v) == 0:
-        n_ahead = n_drafts(e) + lag(e) * e.extra[e.slot[v, st.ID], st.PAD]
+        n_ahead = n_draft_tokens(e) + lag(e) * e.extra[e.slot[v, st.ID], st.PAD]
         return n_blocks(e.limit, e.slot[v, st.OFFSET] + e.scalar[st.STEP] + n_ahead)
     return _counted_next(e, v)
 
@@ -79,7 +79,7 @@ def _owe_nothing(_: AnyEngine, __: int, ___: int) -> None:
 @policy(otherwise=_owe_nothing)
 def owe(e: AnyEngine, v: int, sign: int) -> None:
     """The decode is counted from now on, or no longer, with what it holds less than counted."""
-    if n_drafts(e) > 0 and not e.scalar[st.IS_WALKING]:
+    if n_draft_tokens(e) > 0 and not e.scalar[st.IS_WALKING]:
         _owe(far(e), v, sign)
 
 

@@ -98,7 +98,7 @@ def _staged_rows(all_: AnyEngines, r: int) -> tuple[Any, ...]:
 @_in_both
 def _sglang_rows(all_: AnyEngines, r: int) -> tuple[Any, ...]:
     batch = (all_.rule[all_.pool[r]], all_.own[r], all_.real[r], all_.flight[r], all_.batch[r])
-    text = (all_.scratch[r], all_.asked, all_.path_first, all_.path)
+    text = (all_.scratch[r], all_.requested, all_.path_first, all_.path)
     tree = (all_.table[r], all_.node[r], all_.heap[r])
     return (*_rows(all_, r), *batch, *text, *tree)
 

@@ -22,7 +22,11 @@ from gpuplan.simulation.serving.kernels.engine.lists import (
     note_finish,
     unlink_running,
 )
-from gpuplan.simulation.serving.kernels.engine.positions import blocks_ahead, n_beyond, n_drafts
+from gpuplan.simulation.serving.kernels.engine.positions import (
+    blocks_ahead,
+    n_beyond,
+    n_draft_tokens,
+)
 from gpuplan.simulation.serving.kernels.engine.queue import next_to_admit, see_arrivals
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
 from gpuplan.simulation.serving.kernels.jit.compiled import far, part, rare
@@ -141,7 +145,7 @@ def drop_leaving(e: AnyEngine, v: int, is_scheduled: bool) -> int:
     n_seen = e.slot[v, st.OFFSET] + s[st.STEP] - s[st.GAIN]
     if e.slot[v, st.DONE] == st.LEAVING_ROW:
         if is_scheduled:
-            refund, n = n_drafts(e) + 1, n_held_next(e, v)
+            refund, n = n_draft_tokens(e) + 1, n_held_next(e, v)
             n_seen += s[st.GAIN]
         leave_decodes(e, v)
     e.request[e.slot[v, st.ID], st.PREEMPTED] += 1

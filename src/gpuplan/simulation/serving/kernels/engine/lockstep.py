@@ -256,7 +256,7 @@ def earliest(event: Ints, first: int, n: int) -> int:
 
 @kernel
 def run_lockstep(
-    engines: Engines, accepted: Ints, pairs: Ints, seen: Ints, group: Ints, shared: Ints
+    engines: Engines, accepted: Ints, pairs: Ints, observed: Ints, group: Ints, shared: Ints
 ) -> None:
     """Requests are routed to engines; groups of engines step together.
 
@@ -264,7 +264,7 @@ def run_lockstep(
     together, in ticks by the tokens of all its engines.
     """
     lodge_all(engines)
-    event, load, n = seen[EVENT], seen[LOAD], accepted.shape[0]
+    event, load, n = observed[EVENT], observed[LOAD], accepted.shape[0]
     size, policy = group[0], group[1]
     for turn in range(n + 1):
         is_over = turn == n
@@ -277,4 +277,4 @@ def run_lockstep(
                     event[r], load[r] = ahead, engines.scalar[r, st.OUTSTANDING]
         if is_over:
             return
-        route(engines, i, turn, pairs, policy, seen)
+        route(engines, i, turn, pairs, policy, observed)

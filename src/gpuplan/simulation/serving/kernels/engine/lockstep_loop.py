@@ -93,11 +93,11 @@ def _outstanding(engines: Engines, first: int, n: int) -> int:
 
 @kernel
 def run_lockstep_loop(
-    engines: Engines, users: UserTurns, pairs: Ints, seen: Ints, group: Ints, shared: Ints
+    engines: Engines, users: UserTurns, pairs: Ints, observed: Ints, group: Ints, shared: Ints
 ) -> None:
     """As `run_lockstep`, where responses decide when requests come."""
     lodge_all(engines)
-    event, load, turn = seen[EVENT], seen[LOAD], st.ZERO
+    event, load, turn = observed[EVENT], observed[LOAD], st.ZERO
     size, policy = group[0], group[1]
     event[:] = st.FOREVER
     while True:
@@ -118,5 +118,5 @@ def run_lockstep_loop(
             continue
         engines.request[users.row[u], st.ARRIVE] = due
         users.due[u] = st.FOREVER
-        route(engines, users.row[u], turn, pairs, policy, seen)
+        route(engines, users.row[u], turn, pairs, policy, observed)
         turn += 1

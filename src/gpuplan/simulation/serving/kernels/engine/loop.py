@@ -21,7 +21,7 @@ from gpuplan.simulation.serving.kernels.engine.leaving import (
     wake,
 )
 from gpuplan.simulation.serving.kernels.engine.lists import learn, n_total
-from gpuplan.simulation.serving.kernels.engine.positions import move, moved, n_drafts
+from gpuplan.simulation.serving.kernels.engine.positions import move, moved, n_draft_tokens
 from gpuplan.simulation.serving.kernels.engine.queue import next_to_admit, see_arrivals
 from gpuplan.simulation.serving.kernels.engine.schedule import begin
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine
@@ -176,7 +176,7 @@ def skip(e: AnyEngine, plan: tuple[int, int, int], end: tuple[int, int], begun: 
     used = e.limit[st.N_BLOCKS] - s[st.FREE] + 0.5 * needed
     account(e.scalar, e.bins, end[0], used, peaks_s(e, regime, k, moved(e, k)))
     s[st.NOW], s[st.FRAC] = end
-    s[st.COMPUTED] += k * s[st.N_DECODES] * (n_drafts(e) + 1)
+    s[st.COMPUTED] += k * s[st.N_DECODES] * (n_draft_tokens(e) + 1)
     s[st.N_STEPS] += k
     take(e, needed)
     move(e, k)

@@ -14,12 +14,12 @@ from gpuplan.simulation.serving.kernels.jit.compiled import part, rare
 SPREAD = 2654435761  # 2^32 / golden ratio: neighbours land far apart
 
 
-def _no_drafts(_: AnyEngine) -> int:
+def _no_draft_tokens(_: AnyEngine) -> int:
     return 0
 
 
-@policy(otherwise=_no_drafts)
-def n_drafts(e: AnyEngine) -> int:
+@policy(otherwise=_no_draft_tokens)
+def n_draft_tokens(e: AnyEngine) -> int:
     """Draft tokens that a decode verifies in a step beyond its own token."""
     return int(e.limit[st.CHECKED] - 1)
 
@@ -174,13 +174,13 @@ def lag(e: AnyEngine) -> int:
 
     All of them are given room then, from where the step before began.
     """
-    return int(e.limit[st.IS_AHEAD] * min(1, n_drafts(e)))
+    return int(e.limit[st.IS_AHEAD] * min(1, n_draft_tokens(e)))
 
 
 @part
 def n_beyond(e: AnyEngine) -> int:
     """Tokens beyond those that a decode is known to have, for which a step takes room."""
-    return int(n_drafts(e) + lag(e) * (n_drafts(e) + 1))
+    return int(n_draft_tokens(e) + lag(e) * (n_draft_tokens(e) + 1))
 
 
 @part

@@ -105,21 +105,21 @@ def leave_queue(e: AnyEngine) -> None:
 
 
 @part
-def set_aside(e: AnyEngine, kept: int) -> int:
+def set_aside(e: AnyEngine, retained: int) -> int:
     """Who is next is passed over in this step; a chain of all who were."""
     i = next_to_admit(e)
     leave_queue(e)
-    e.request[i, st.NEXT_WAITING] = kept
+    e.request[i, st.NEXT_WAITING] = retained
     return i
 
 
 @part
-def put_back(e: AnyEngine, kept: int) -> None:
+def put_back(e: AnyEngine, retained: int) -> None:
     """Who was passed over waits as before."""
-    while kept >= 0:
-        following = e.request[kept, st.NEXT_WAITING]
-        queue_again(e, kept)
-        kept = following
+    while retained >= 0:
+        following = e.request[retained, st.NEXT_WAITING]
+        queue_again(e, retained)
+        retained = following
 
 
 def _prepend(e: AnyEngine, i: int) -> None:
@@ -163,17 +163,17 @@ def _not_there(_: AnyEngine, __: int) -> None:
 @policy(otherwise=_not_there)
 def _leave_heap(e: AnyEngine, i: int) -> None:
     """The request leaves the heap; those before it are put back."""
-    kept = st.MINUS_ONE
+    retained = st.MINUS_ONE
     while e.scalar[st.READY] != i:
         j = e.scalar[st.READY]
         _pop(far(e))
-        e.request[j, st.NEXT_WAITING] = kept
-        kept = j
+        e.request[j, st.NEXT_WAITING] = retained
+        retained = j
     _pop(far(e))
-    while kept >= 0:
-        following = e.request[kept, st.NEXT_WAITING]
-        _push(far(e), kept)
-        kept = following
+    while retained >= 0:
+        following = e.request[retained, st.NEXT_WAITING]
+        _push(far(e), retained)
+        retained = following
 
 
 @part

@@ -8,7 +8,7 @@ from gpuplan.simulation.serving.kernels.engine.jump import plan_jump
 from gpuplan.simulation.serving.kernels.engine.kinds import policy
 from gpuplan.simulation.serving.kernels.engine.leaving import forget_decode
 from gpuplan.simulation.serving.kernels.engine.lists import learn, n_blocks, unlink_running
-from gpuplan.simulation.serving.kernels.engine.positions import begin_draws, moved, n_drafts
+from gpuplan.simulation.serving.kernels.engine.positions import begin_draws, moved, n_draft_tokens
 from gpuplan.simulation.serving.kernels.engine.queue import give_up_place
 from gpuplan.simulation.serving.kernels.engine.state import AnyEngine, Ints
 from gpuplan.simulation.serving.kernels.jit.compiled import part, rare
@@ -79,7 +79,7 @@ def _spend_jump(e: AnyEngine, until: int) -> None:
         k -= 1
     if k > 0:
         s[st.N_STEPS] += k
-        s[st.COMPUTED] += k * s[st.N_DECODES] * (n_drafts(e) + 1)
+        s[st.COMPUTED] += k * s[st.N_DECODES] * (n_draft_tokens(e) + 1)
         used = e.limit[st.N_BLOCKS] - s[st.FREE] + 0.5 * needed
         account(e.scalar, e.bins, until, used, peaks_s(e, regime, k, moved(e, k)))
         s[st.NOW] = until

@@ -46,9 +46,9 @@ def _better(load: Ints, a: int, b: int) -> int:
 
 
 @part
-def route(engines: Engines, i: int, turn: int, pairs: Ints, policy: int, seen: Ints) -> None:
+def route(engines: Engines, i: int, turn: int, pairs: Ints, policy: int, observed: Ints) -> None:
     """The request that comes now goes to one engine: in turn, by load, or of a drawn pair."""
-    event, load = seen[EVENT], seen[LOAD]
+    event, load = observed[EVENT], observed[LOAD]
     if policy == POWER_OF_TWO:
         chosen = _better(load, pairs[turn, 0], pairs[turn, 1])
     elif policy == LEAST_OUTSTANDING:
@@ -61,14 +61,14 @@ def route(engines: Engines, i: int, turn: int, pairs: Ints, policy: int, seen: I
 
 
 @kernel
-def run_routed(engines: Engines, accepted: Ints, pairs: Ints, policy: int, seen: Ints) -> None:
+def run_routed(engines: Engines, accepted: Ints, pairs: Ints, policy: int, observed: Ints) -> None:
     """Each request goes where fewest are outstanding: of all engines, or of a drawn pair.
 
     What ends at the instant of an arrival has left before the router looks. `seen` is what the
     router knows: when each engine next has something to report, and how many requests it has.
     """
     lodge_all(engines)
-    event, load, n = seen[EVENT], seen[LOAD], accepted.shape[0]
+    event, load, n = observed[EVENT], observed[LOAD], accepted.shape[0]
     for turn in range(n + 1):
         is_over = turn == n
         i = st.NONE if is_over else accepted[turn]
@@ -80,4 +80,4 @@ def run_routed(engines: Engines, accepted: Ints, pairs: Ints, policy: int, seen:
                 load[r] = engines.scalar[r, st.OUTSTANDING]
         if is_over:
             return
-        route(engines, i, turn, pairs, policy, seen)
+        route(engines, i, turn, pairs, policy, observed)

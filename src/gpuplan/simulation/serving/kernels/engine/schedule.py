@@ -40,7 +40,7 @@ from gpuplan.simulation.serving.kernels.engine.lists import (
 )
 from gpuplan.simulation.serving.kernels.engine.positions import (
     blocks_ahead,
-    n_drafts,
+    n_draft_tokens,
 )
 from gpuplan.simulation.serving.kernels.engine.queue import (
     BY_BLOCKS,
@@ -89,7 +89,7 @@ def padding(e: AnyEngine, i: int, done: int, n_tokens: int) -> int:
     if n_tokens - done != 1 or not e.limit[st.PADS] or e.scalar[st.HAD_PROMPT]:
         return 0
     if done > 0 or e.scalar[st.HAD_ROWS]:
-        e.extra[i, st.PAD] = n_drafts(e)
+        e.extra[i, st.PAD] = n_draft_tokens(e)
     return int(e.extra[i, st.PAD])
 
 
@@ -157,7 +157,7 @@ def _preempt(e: AnyEngine, v: int) -> int:
         s[st.N_PARTIALS] -= 1
     else:
         is_scheduled = _is_scheduled(e, v)
-        refund = n_drafts(e) + 1 if is_scheduled else 0
+        refund = n_draft_tokens(e) + 1 if is_scheduled else 0
         n_tokens = slot[v, st.OFFSET] + s[st.STEP]
         n_seen = n_tokens if is_scheduled else n_tokens - s[st.GAIN]
         n = n_held_next(e, v) if is_scheduled else n_held(e, v)
@@ -191,7 +191,7 @@ def _park(e: AnyEngine, v: int) -> None:
 def _wanted(e: AnyEngine, v: int, budget: int) -> tuple[int, int]:
     """Tokens of the slot in this step, and the blocks it lacks for them."""
     i, done = e.slot[v, st.ID], e.slot[v, st.DONE]
-    n_new = share(e, n_total(e.request, i) - done, budget) if done >= 0 else n_drafts(e) + 1
+    n_new = share(e, n_total(e.request, i) - done, budget) if done >= 0 else n_draft_tokens(e) + 1
     return n_new, lacking(e, v, n_new)
 
 
@@ -235,7 +235,7 @@ def _go_on(e: AnyEngine) -> int:
     s, slot = e.scalar, e.slot
     if must_walk(e):
         return _walk(far(e))
-    budget = e.limit[st.MAX_TOKENS] - s[st.N_DECODES] * (n_drafts(e) + 1)
+    budget = e.limit[st.MAX_TOKENS] - s[st.N_DECODES] * (n_draft_tokens(e) + 1)
     needed = blocks_ahead(e, st.ONE) + due(e)
     if s[st.N_PARTIALS] == 0 and needed <= s[st.FREE]:
         take(e, needed)
@@ -273,15 +273,15 @@ def _seat(e: AnyEngine, i: int, done: int, hit: int) -> int:
 @part
 def _admit(e: AnyEngine, budget: int) -> None:
     """Waiting requests join in order while tokens, sequences, blocks and adapters last."""
-    kept = st.MINUS_ONE
+    retained = st.MINUS_ONE
     count_adapters(e)
     while budget > 0:
         i = next_to_admit(e)
         if i >= 0 and e.scalar[st.N_RUNNING] < e.limit[st.MAX_SEQUENCES] and lacks_adapter(e, i):
-            kept = set_aside(e, kept)
+            retained = set_aside(e, retained)
         else:
             budget = _admit_next(e, i, budget)
-    put_back(e, kept)
+    put_back(e, retained)
     forget_adapters(e)
 
 
@@ -363,7 +363,7 @@ def _draw_up(e: AnyEngine) -> None:
         _admit(e, budget)
     else:
         s[st.N_STALLED] += s[st.N_DECODES] == 0
-    s[st.FLIGHT_TOKENS] = s[st.PREFILL_TOKENS] + s[st.N_DECODES] * (n_drafts(e) + 1)
+    s[st.FLIGHT_TOKENS] = s[st.PREFILL_TOKENS] + s[st.N_DECODES] * (n_draft_tokens(e) + 1)
 
 
 @part

@@ -43,19 +43,19 @@ def time_out(engines: Engines, f: Elastic, i: int) -> None:
 def _sweep_sent(engines: Engines, f: Elastic, r: int) -> None:
     """The list of what was sent keeps what is still there, and what ended and is followed yet."""
     is_followed = f.scalar[el.IS_FOLLOWING] != 0
-    kept, i = st.NONE, f.replica[r, el.SENT_HEAD]
+    retained, i = st.NONE, f.replica[r, el.SENT_HEAD]
     f.replica[r, el.SENT_HEAD] = st.NONE
     while i >= 0:
         following = f.job[i, el.NEXT_SENT]
         if (engines.request[i, st.END] < 0 or is_followed) and not f.job[i, el.IS_ABORTED]:
-            if kept >= 0:
-                f.job[kept, el.NEXT_SENT] = i
+            if retained >= 0:
+                f.job[retained, el.NEXT_SENT] = i
             else:
                 f.replica[r, el.SENT_HEAD] = i
             f.job[i, el.NEXT_SENT] = st.NONE
-            kept = i
+            retained = i
         i = following
-    f.replica[r, el.SENT_TAIL] = kept
+    f.replica[r, el.SENT_TAIL] = retained
 
 
 @rare

@@ -102,16 +102,16 @@ def tick(engines: Engines, f: Elastic, p: int) -> None:
     row[el.TICK_AT] = now + row[el.INTERVAL]
     n_active = row[el.COUNTS + el.READY] + row[el.COUNTS + el.STARTING]
     wanted = _wanted(engines, f, p, n_active)
-    kept = _most_of_late(f, p, wanted)
+    retained = _most_of_late(f, p, wanted)
     row[el.DESIRED] = n_active
     if wanted > n_active:
         row[el.DESIRED] = wanted
         if now - row[el.LAST_UP] >= row[el.UP_WAIT] and _grow(engines, f, p, wanted - n_active) > 0:
             row[el.LAST_UP] = now
-    elif kept < n_active:
-        row[el.DESIRED] = kept
+    elif retained < n_active:
+        row[el.DESIRED] = retained
         if now - row[el.LAST_DOWN] >= row[el.DOWN_WAIT]:
-            _shrink(engines, f, p, n_active - kept)
+            _shrink(engines, f, p, n_active - retained)
             row[el.LAST_DOWN] = now
 
 

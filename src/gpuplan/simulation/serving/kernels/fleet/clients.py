@@ -19,9 +19,9 @@ def _is_before(heap: Ints, a: int, b: int) -> bool:
 @part
 def _swap(heap: Ints, a: int, b: int) -> None:
     for column in range(2):
-        kept = heap[a, column]
+        retained = heap[a, column]
         heap[a, column] = heap[b, column]
-        heap[b, column] = kept
+        heap[b, column] = retained
 
 
 @rare

@@ -7,7 +7,7 @@ from gpuplan.simulation.serving.kernels.engine.state import Engines
 from gpuplan.simulation.serving.kernels.fleet import state as el
 from gpuplan.simulation.serving.kernels.fleet.abandonment import fresh_start, time_out
 from gpuplan.simulation.serving.kernels.fleet.clients import gave_up
-from gpuplan.simulation.serving.kernels.fleet.router import route, send_held
+from gpuplan.simulation.serving.kernels.fleet.router import route, send_queued
 from gpuplan.simulation.serving.kernels.fleet.state import (
     Elastic,
     look_at,
@@ -118,7 +118,7 @@ def become_ready(engines: Engines, f: Elastic, r: int) -> None:
     _is_no_longer_restarting(f, r)
     set_status(engines, f, r, el.READY)
     reschedule(f, r)
-    send_held(engines, f, f.replica[r, el.POOL])
+    send_queued(engines, f, f.replica[r, el.POOL])
     roll_on(engines, f, f.replica[r, el.POOL])
 
 

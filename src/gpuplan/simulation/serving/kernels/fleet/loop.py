@@ -22,7 +22,7 @@ from gpuplan.simulation.serving.kernels.fleet.clients import (
     wait_until,
 )
 from gpuplan.simulation.serving.kernels.fleet.lifecycle import is_drained
-from gpuplan.simulation.serving.kernels.fleet.router import route, send_held
+from gpuplan.simulation.serving.kernels.fleet.router import route, send_queued
 from gpuplan.simulation.serving.kernels.fleet.state import (
     Elastic,
     is_watched,
@@ -92,7 +92,7 @@ def _end(engines: Engines, f: Elastic, i: int, r: int) -> None:
 @rare
 def _follow(engines: Engines, f: Elastic, r: int) -> None:
     """Responses that ended now: their clients think, or the decode stage goes on."""
-    kept, i = st.NONE, f.replica[r, el.SENT_HEAD]
+    retained, i = st.NONE, f.replica[r, el.SENT_HEAD]
     f.replica[r, el.SENT_HEAD] = st.NONE
     while i >= 0:
         following = f.job[i, el.NEXT_SENT]
@@ -100,13 +100,13 @@ def _follow(engines: Engines, f: Elastic, r: int) -> None:
             _end(engines, f, i, r)
         else:
             f.job[i, el.NEXT_SENT] = st.NONE
-            if kept >= 0:
-                f.job[kept, el.NEXT_SENT] = i
+            if retained >= 0:
+                f.job[retained, el.NEXT_SENT] = i
             else:
                 f.replica[r, el.SENT_HEAD] = i
-            kept = i
+            retained = i
         i = following
-    f.replica[r, el.SENT_TAIL] = kept
+    f.replica[r, el.SENT_TAIL] = retained
 
 
 @part
@@ -123,7 +123,7 @@ def _look(engines: Engines, f: Elastic) -> bool:
         has_drained = has_drained or is_drained(engines, f, r)
     if s[el.N_HELD] > 0:
         for p in range(f.pool.shape[0]):
-            send_held(far(engines), far(f), p)
+            send_queued(far(engines), far(f), p)
     return has_drained
 
 
@@ -153,14 +153,14 @@ def _abandon(engines: Engines, f: Elastic) -> None:
 @part
 def _come(engines: Engines, f: Elastic, i: int) -> None:
     """A job comes: for the first time, again, or for its second stage."""
-    row, is_asked = f.job[i], f.job[i, el.STAGE] == 0
-    if is_asked:
+    row, is_requested = f.job[i], f.job[i, el.STAGE] == 0
+    if is_requested:
         row[el.ASKED_AT] = f.scalar[el.NOW]
         if row[el.ORIGIN] < 0:
             row[el.ORIGIN] = f.scalar[el.NOW]
     route(engines, f, i)
     # Who was taken begins to wait.
-    if is_asked and row[el.STATE] in (el.SERVED, el.WAITING):
+    if is_requested and row[el.STATE] in (el.SERVED, el.WAITING):
         list_late(f, i)
 
 

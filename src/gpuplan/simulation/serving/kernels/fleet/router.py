@@ -171,7 +171,7 @@ def route(engines: Engines, f: Elastic, i: int) -> None:
 
 
 @rare
-def send_held(engines: Engines, f: Elastic, p: int) -> None:
+def send_queued(engines: Engines, f: Elastic, p: int) -> None:
     """What waits before the pool goes to its replicas in order while they have room."""
     engines, f = near(engines), near(f)
     while f.pool[p, el.HELD] > 0:

@@ -56,7 +56,7 @@ def _is_like(e: AnyEngine, g: int, other: int) -> bool:
 
 
 @part
-def _is_kept(e: AnyEngine, i: int, like: int, k: int) -> bool:
+def _is_retained(e: AnyEngine, i: int, like: int, k: int) -> bool:
     """All groups like this one have the block."""
     for g in range(like, e.found.shape[0]):
         if _is_like(e, g, like) and holder(e, _text(e, i, g, k)) < 0:
@@ -80,12 +80,12 @@ def _longest(e: AnyEngine, i: int, g: int, most: int) -> int:
     if kind == gr.WINDOW:
         n, needed = 0, max(1, n_blocks(e.limit, size - 1))
         for k in range(most - 1, -1, -1):
-            n = n + 1 if _is_kept(e, i, g, k) else 0
+            n = n + 1 if _is_retained(e, i, g, k) else 0
             if n >= needed:
                 return int(k + n)
         return int(n)
     k = _n_passed(e, g, most << bits)
-    while k < most and _is_kept(e, i, g, k):
+    while k < most and _is_retained(e, i, g, k):
         k += 1
     return int(k)
 

@@ -33,7 +33,7 @@ def paths_of_blocks(
     blocks of each prompt, and those of each request whose text is given, responses included;
     `unit` the tokens of a trace's block and the bits of an engine's.
     """
-    (base, parent, path_first, path), (full, held), n = tree, sizes, 0
+    (base, parent, path_first, path), (full, resident), n = tree, sizes, 0
     for i in range(full.shape[0]):
         path_first[i] = n
         n_units, covered, last, j = first[i + 1] - first[i], 0, st.NONE, 0
@@ -43,7 +43,7 @@ def paths_of_blocks(
             if x < 0 or owned[u, 1] != j:
                 break
             whole = ((j + 1) * unit[0]) >> unit[1]
-            if held[x] <= covered < whole:
+            if resident[x] <= covered < whole:
                 # Who had it first does not keep it; who has it now may.
                 owned[u, 0], owned[u, 1] = i, j
                 break
@@ -53,7 +53,7 @@ def paths_of_blocks(
                 path[n, st.SEGMENT], path[n, st.N_SHARED] = x, 0
                 last = x
                 n += 1
-            end = min(whole, full[i], held[x])
+            end = min(whole, full[i], resident[x])
             path[n - 1, st.N_SHARED] += end - covered
             covered = end
             j += 1

@@ -69,7 +69,10 @@ def drop_ending(e: AnyEngine) -> int:
     v = e.ring[s[st.STEP] & (e.ring.shape[0] - 1)]
     while v >= 0:
         i = e.slot[v, st.ID]
-        if e.slot[v, sg.IS_RUNNING] == RUNNING and e.asked[i, sg.ASKED] <= e.request[i, st.OUTPUT]:
+        if (
+            e.slot[v, sg.IS_RUNNING] == RUNNING
+            and e.requested[i, sg.ASKED] <= e.request[i, st.OUTPUT]
+        ):
             end_soon(e, v)
             n += 1
         v = e.slot[v, st.PEER_AFTER]
@@ -114,12 +117,12 @@ def _retract(e: AnyEngine) -> None:
         make_room(e, n * sg.RETRACT_STEPS)
         wait(e, i)
     _number(e)
-    made, asked = 0, 0
+    made, requested = 0, 0
     for at in range(n):
         v = e.scratch[here, at, 1]
         made += n_made(e, v)
-        asked += e.asked[e.slot[v, st.ID], sg.ASKED]
-    e.real[sg.RATIO] = min(1.0, (made + sg.RETRACT_STEPS * n) / (asked + 1))
+        requested += e.requested[e.slot[v, st.ID], sg.ASKED]
+    e.real[sg.RATIO] = min(1.0, (made + sg.RETRACT_STEPS * n) / (requested + 1))
     e.own[sg.DECAYS] = 0
 
 

@@ -152,7 +152,7 @@ def _finish(e: AnyEngine, v: int) -> None:
         else:
             # Before 0.5.22 it stays in the way until the next decode.
             o[sg.N_GONE] += 1
-            o[sg.GONE_LEFT] += e.asked[i, sg.ASKED] - e.request[i, st.OUTPUT]
+            o[sg.GONE_LEFT] += e.requested[i, sg.ASKED] - e.request[i, st.OUTPUT]
     leave(e, v)
     s[st.OUTSTANDING] -= 1
 

@@ -45,7 +45,7 @@ def _take(e: AnyEngine, v: int, n: int, is_cut: bool) -> None:
     ) = v, i, n, int(not is_cut)
     o[sg.N_BATCH] += 1
     paged = _paged(e, n)
-    new = 0 if is_cut else min(e.asked[i, sg.ASKED], sg.CLIP)
+    new = 0 if is_cut else min(e.requested[i, sg.ASKED], sg.CLIP)
     e.real[sg.TOTAL] += paged + page + new
     o[sg.CURRENT] += paged + page
     o[sg.REM_IN] -= paged
@@ -69,7 +69,7 @@ def _is_fitting(e: AnyEngine, i: int, n: int) -> bool:
     """The request and its whole answer fit beside what is set aside."""
     if e.rule[sg.IGNORES_EOS] and e.rule[sg.HAS_TREE] == 0:
         return fits_in_time(far(e), i)
-    answer = min(max(e.asked[i, sg.ASKED] - e.request[i, st.MADE], 0), sg.CLIP)
+    answer = min(max(e.requested[i, sg.ASKED] - e.request[i, st.MADE], 0), sg.CLIP)
     need = n + answer + (1 << e.limit[st.BLOCK_BITS])
     return bool(need < room_tokens(e) - e.real[sg.TOTAL])
 
@@ -100,7 +100,7 @@ def _begin(e: AnyEngine, i: int, x: int, n: int, is_cut: bool) -> None:
         if e.own[sg.N_PENDING] > 0:
             begins = e.flight[e.own[sg.BACK], sg.END]
         e.request[i, st.START] = begins
-        e.asked[i, sg.HIT] = e.slot[v, st.DONE]
+        e.requested[i, sg.HIT] = e.slot[v, st.DONE]
         s[st.ASKED_TOKENS] += e.request[i, st.INPUT]
         s[st.HIT_TOKENS] += e.slot[v, st.DONE]
     _take(e, v, n, is_cut)
@@ -147,11 +147,11 @@ def draw_prefill(e: AnyEngine) -> bool:
     n_run, n_rows = s[st.N_DECODES] + o[sg.N_GONE], e.limit[st.MAX_SEQUENCES]
     if n_run == 0 and rule[sg.KNOWS_ENDS]:
         o[sg.FULL] = 0
-    held = int(o[sg.CHUNKED] >= 0)
-    if (o[sg.FULL] or o[sg.N_READY] == 0) and not held:
+    resident = int(o[sg.CHUNKED] >= 0)
+    if (o[sg.FULL] or o[sg.N_READY] == 0) and not resident:
         return False
-    most = min(n_rows - n_run, n_rows - s[st.N_RUNNING] + held)
-    if min(n_rows - n_run, n_rows - s[st.N_RUNNING]) <= 0 and not held:
+    most = min(n_rows - n_run, n_rows - s[st.N_RUNNING] + resident)
+    if min(n_rows - n_run, n_rows - s[st.N_RUNNING]) <= 0 and not resident:
         o[sg.FULL] = 1
         return False
     mixed = n_run if rule[sg.IS_MIXING] and rule[sg.CHUNK] else 0
@@ -160,7 +160,7 @@ def draw_prefill(e: AnyEngine) -> bool:
     o[sg.REM_CHUNK] = rule[sg.CHUNK] - mixed
     o[sg.N_BATCH], o[sg.N_STATES] = 0, st.NONE
     order(e)
-    if held:
+    if resident:
         _go_on(e)
     _let_in(e, most, n_run)
     return bool(o[sg.N_BATCH] > 0)

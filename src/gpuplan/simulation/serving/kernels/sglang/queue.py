@@ -89,8 +89,8 @@ def _is_alike(e: AnyEngine, i: int) -> bool:
     if target(e, i) < sg.ALIKE_TOKENS:
         return False
     who = owner(e, i, page)
-    is_alike = e.asked[who, sg.SEEN] == e.own[sg.STAMP]
-    e.asked[who, sg.SEEN] = e.own[sg.STAMP]
+    is_alike = e.requested[who, sg.SEEN] == e.own[sg.STAMP]
+    e.requested[who, sg.SEEN] = e.own[sg.STAMP]
     return bool(is_alike)
 
 

@@ -52,7 +52,7 @@ def _summed(e: AnyEngine, ratio: float) -> float:
     """As above, request by request."""
     total, v = 0.0, e.scalar[st.HEAD]
     while v >= 0:
-        left = e.asked[e.slot[v, st.ID], sg.ASKED] - n_made(e, v)
+        left = e.requested[e.slot[v, st.ID], sg.ASKED] - n_made(e, v)
         total += min(left, sg.CLIP) * ratio
         v = e.slot[v, st.AFTER]
     return float(total + e.own[sg.GONE_LEFT] * ratio)
@@ -71,15 +71,15 @@ def _note_all(e: AnyEngine, i: int) -> None:
     """Tokens to come and tokens there, of the request, those who run and those of the batch."""
     request, o = e.request, e.own
     o[sg.N_STATES] = 0
-    _note(e, e.asked[i, sg.ASKED] - request[i, st.MADE], target(e, i))
+    _note(e, e.requested[i, sg.ASKED] - request[i, st.MADE], target(e, i))
     v = e.scalar[st.HEAD]
     while v >= 0:
         j, made = e.slot[v, st.ID], n_made(e, v)
-        _note(e, e.asked[j, sg.ASKED] - made, request[j, st.INPUT] + made)
+        _note(e, e.requested[j, sg.ASKED] - made, request[j, st.INPUT] + made)
         v = e.slot[v, st.AFTER]
     for at in range(o[sg.N_BATCH]):
         j = e.batch[1 - o[sg.BACK], at, sg.ROW_ID]
-        _note(e, e.asked[j, sg.ASKED] - request[j, st.MADE], target(e, j))
+        _note(e, e.requested[j, sg.ASKED] - request[j, st.MADE], target(e, j))
     if sort_rows(e.scratch, o[sg.N_STATES]) == 1:
         for at in range(o[sg.N_STATES]):
             for column in range(2):
@@ -112,7 +112,7 @@ def fits_in_time(e: AnyEngine, i: int) -> bool:
     if o[sg.N_STATES] < 0:
         _note_all(e, i)
     else:
-        _note_in_place(e, e.asked[i, sg.ASKED] - e.request[i, st.MADE], target(e, i))
+        _note_in_place(e, e.requested[i, sg.ASKED] - e.request[i, st.MADE], target(e, i))
     left, freed, n = current - takes, 0, o[sg.N_STATES]
     for at in range(n):
         if left + freed - e.scratch[0, at, 0] * (n - at) <= n - at:

@@ -128,9 +128,9 @@ def _count(e: AnyEngine, v: int, sign: int) -> None:
     count_phase(e.scalar, e.limit, offset, sign)
     s[st.N_DECODES] += sign
     s[st.CONTEXT] += sign * (offset + s[st.STEP])
-    asked = e.asked[i, sg.ASKED]
-    o[sg.COMMITTED] += sign * (asked + e.request[i, st.INPUT] - offset)
-    o[sg.N_LONG] += sign * int(asked > sg.CLIP)
+    requested = e.requested[i, sg.ASKED]
+    o[sg.COMMITTED] += sign * (requested + e.request[i, st.INPUT] - offset)
+    o[sg.N_LONG] += sign * int(requested > sg.CLIP)
     o[sg.N_FRESH] += sign * e.slot[v, sg.IS_FRESH]
 
 

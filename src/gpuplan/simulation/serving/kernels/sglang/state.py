@@ -79,7 +79,7 @@ class SglangEngines(NamedTuple):
     flight: Ints  # (engines, 2, N_FLIGHT)
     batch: Ints  # (engines, 2, max sequences + 1, N_ROW)
     scratch: Ints  # (engines, 2, rows, 2): key and value, to be sorted
-    asked: Ints  # (requests, N_ASKED)
+    requested: Ints  # (requests, N_ASKED)
     path_first: Ints  # (requests + 1)
     path: Ints  # (elements, 2)
     table: Ints  # (engines, power of two): first node of a chain

@@ -190,7 +190,7 @@ def _admit_next(e: AnyEngine, budget: int) -> int:
 @part
 def draw_up(e: AnyEngine) -> int:
     """Tokens of the next batch: what runs goes on, and who waits joins."""
-    s, kept = e.scalar, st.MINUS_ONE
+    s, retained = e.scalar, st.MINUS_ONE
     s[st.PREFILL_TOKENS] = s[st.PREFILL_PAIRS] = s[st.N_ENDED] = s[st.N_DECODES] = 0
     s[st.CONTEXT] = 0
     s[st.IS_LONE] = is_lone(e)
@@ -200,12 +200,12 @@ def draw_up(e: AnyEngine) -> int:
     while is_open and budget > 0:
         i = next_to_admit(e)
         if i >= 0 and e.limit[st.WAITS_FOR_LATE] and e.extra[i, st.STALE] >= oldest(e):
-            kept = set_aside(e, kept)
+            retained = set_aside(e, retained)
             continue
         chunk = _admit_next(e, budget)
         is_open = chunk > 0
         budget -= chunk
-    put_back(e, kept)
+    put_back(e, retained)
     n_tokens = s[st.PREFILL_TOKENS] + s[st.N_DECODES]
     s[st.N_STALLED] += n_tokens == 0 or s[st.N_PREEMPTIONS] > n_before
     return int(n_tokens)

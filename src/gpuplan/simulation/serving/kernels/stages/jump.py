@@ -52,7 +52,7 @@ def _is_counted(e: AnyEngine) -> bool:
 
 
 @part
-def _is_kept_out(e: AnyEngine, i: int) -> bool:
+def _is_excluded(e: AnyEngine, i: int) -> bool:
     """Whoever is next cannot join before somebody has left, whichever batch is drawn up."""
     s, most = e.scalar, 0
     if s[st.N_RUNNING] == e.limit[st.MAX_SEQUENCES]:
@@ -76,7 +76,7 @@ def _quiet_until(e: AnyEngine, until: int) -> int:
     """A batch that comes back before then is followed by one of the same rows."""
     s, i = e.scalar, next_to_admit(e)
     head = s[st.WAIT_HEAD]
-    if i >= 0 and not _is_kept_out(e, i):
+    if i >= 0 and not _is_excluded(e, i):
         return int(s[st.NOW])
     if head < 0 or (i >= 0 and not e.limit[st.IS_PRIORITY]):
         return until
