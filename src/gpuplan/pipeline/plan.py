@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from gpuplan.domain.plan.answer import Answer
-from gpuplan.domain.plan.selection import Conflict, SelectionProblem
+from gpuplan.domain.plan.selection import Conflict, Selection, SelectionProblem
 from gpuplan.domain.plan.sizing import Sizing
 from gpuplan.domain.requests.plan import PlanRequest
 from gpuplan.domain.scenario.workload import Training
@@ -189,17 +190,20 @@ def _solved(
         surer = None if replay.is_tightened else sure_together(inputs, sizings, found)
         sizings = surer or sizings
         if not replay.is_tightened and surer is None:
-            table, found = with_draw(
-                table,
-                found,
-                standing,
-                choose=lambda t: select_from(_problem(inputs, t, before, is_jobs=is_jobs), t),
-            )
+            choose = partial(_selected, inputs, before=before, is_jobs=is_jobs)
+            table, found = with_draw(table, found, standing, choose=choose)
             table, sizings = with_safe_utilization(inputs, table, sizings, chosen=found)
             repeats = is_jobs and is_recurring(inputs.scenario, sizings)
             choice = Choice(table=table, selection=found, is_jobs=is_jobs, repeats=repeats)
             return SolvedGroup(choice, sizings, n_rounds, replay.replays)
     return unsettled_lines(ROUNDS)
+
+
+def _selected(
+    inputs: PlanInputs, table: FleetTable, *, before: Sequence[Choice], is_jobs: bool
+) -> Selection | Conflict:
+    """The best choice from the table within what earlier choices leave."""
+    return select_from(_problem(inputs, table, before, is_jobs=is_jobs), table)
 
 
 def _problem(

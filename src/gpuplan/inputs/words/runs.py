@@ -64,15 +64,7 @@ def put_reinforcement(draft: Draft, models: tuple[Named, ...]) -> None:
     rollout, training = (*at, "rollout"), (*at, "training")
     draft.move("request.input_tokens", (*rollout, "input_tokens"))
     draft.move("request.output_tokens", (*rollout, "output_tokens"))
-    each_of = "rollouts"
-    if "amount.request" in draft.facts and "amount.sample" in draft.facts:
-        each_of = "amount.sample"  # 10k prompts, 16 samples each
-    draft.move(each_of, (*rollout, "samples_per_prompt"))
-    for key, value in (("input_tokens", 500), ("output_tokens", 2000), ("samples_per_prompt", 8)):
-        what, why = f"{key.replace('_', ' ')} of a rollout", "usual for reinforcement learning"
-        draft.assume((*rollout, key), value, what, why)
-    known = draft.tree["workloads"][0]["rollout"]
-    each = float(known["samples_per_prompt"]) * (known["input_tokens"] + known["output_tokens"])
+    each = _prompt_tokens(draft, rollout)
     fact = draft.take("amount.request") or draft.take("amount.sample") or draft.take("amount.doc")
     steps = draft.take("request.steps")
     if steps is not None:
@@ -88,6 +80,20 @@ def put_reinforcement(draft: Draft, models: tuple[Named, ...]) -> None:
         draft.move(field, (*at, *field.split(".")))
     if not _as_fast_as_can_be(draft) or "deadline_s" in draft.facts:
         put_deadline(draft, (*training, "deadline_days"), DAY, DEADLINE_S["finetuning"])
+
+
+def _prompt_tokens(draft: Draft, rollout: KeyPath) -> float:
+    """Tokens of all samples of one prompt, as written or as usual."""
+    each_of = "rollouts"
+    if "amount.request" in draft.facts and "amount.sample" in draft.facts:
+        each_of = "amount.sample"  # 10k prompts, 16 samples each
+    draft.move(each_of, (*rollout, "samples_per_prompt"))
+    for key, value in (("input_tokens", 500), ("output_tokens", 2000), ("samples_per_prompt", 8)):
+        what, why = f"{key.replace('_', ' ')} of a rollout", "usual for reinforcement learning"
+        draft.assume((*rollout, key), value, what, why)
+    known = draft.tree["workloads"][0]["rollout"]
+    tokens = known["input_tokens"] + known["output_tokens"]
+    return float(known["samples_per_prompt"]) * float(tokens)
 
 
 def _trained_model(draft: Draft, at: KeyPath, kind: str, models: tuple[Named, ...]) -> None:

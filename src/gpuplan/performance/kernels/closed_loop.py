@@ -112,12 +112,8 @@ def users_room(n_sequences: float) -> LoopRoom:
 def _fill_waits(
     room: LoopRoom, prompt: PromptTimes, n_users: int, n_slots: int, load: LoopLoad
 ) -> None:
-    requested_at, waits, left, decode_s = (
-        room.requested_at,
-        room.waits_s,
-        room.left_tokens,
-        room.decode_s,
-    )
+    requested_at, waits = room.requested_at, room.waits_s
+    left, decode_s = room.left_tokens, room.decode_s
     n_total = len(waits)
     now, read_tokens = 0.0, 0.0
     n_running, n_requested, n_started = 0, min(n_users, n_total), 0

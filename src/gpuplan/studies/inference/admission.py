@@ -1,6 +1,7 @@
 """When requests join what an engine runs: what was asked for, or what its version does."""
 
 from collections import Counter
+from dataclasses import replace
 
 from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.provenance import Assumption, assume
@@ -63,15 +64,18 @@ def admission_of(
         ),
         pads_decodes=rules.pads_decodes,
         max_adapters=_most_adapters(setup),
-        blocks=BlockRules(
-            # vLLM counts the null block among all.
-            watermark_blocks=int((typed.watermark_frac or 0.0) * (n_blocks + 1)),
-            reuses_bare_first=rules.reuses_bare_first,
-            groups=typed.groups or (),
-            hybrid=hybrid,
-            caps_windows=rules.caps_windows,
-            frees_windows_late=rules.frees_windows_late,
-        ),
+        blocks=replace(_block_rules(rules, typed, n_blocks), hybrid=hybrid),
+    )
+
+
+def _block_rules(rules: VllmVersion, typed: AdmissionRequest, n_blocks: int) -> BlockRules:
+    """How blocks of the KV cache are given out; vLLM counts the null block among all."""
+    return BlockRules(
+        watermark_blocks=int((typed.watermark_frac or 0.0) * (n_blocks + 1)),
+        reuses_bare_first=rules.reuses_bare_first,
+        groups=typed.groups or (),
+        caps_windows=rules.caps_windows,
+        frees_windows_late=rules.frees_windows_late,
     )
 
 

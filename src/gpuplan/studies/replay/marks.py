@@ -9,7 +9,8 @@ from gpuplan.demand.scale import served
 from gpuplan.demand.streams import stream
 from gpuplan.domain.columns import ints
 from gpuplan.domain.inference.serving import LoraUse
-from gpuplan.domain.provenance import Assumption
+from gpuplan.domain.provenance import Assumption, assume
+from gpuplan.domain.simulation.engine import EngineLimits
 from gpuplan.domain.traffic.drawn import LoadSource
 from gpuplan.domain.traffic.stream import Requests
 from gpuplan.domain.traffic.trace import TraceQuery
@@ -30,6 +31,15 @@ def with_priorities(
     numbers, shares = zip(*mix, strict=True)
     draws = stream(seed, "urgency").choice(len(mix), size=len(taken.requests), p=shares)
     return replace(taken, requests=replace(taken.requests, priority=ints(np.array(numbers)[draws])))
+
+
+def one_priority(limits: EngineLimits, requests: Requests) -> list[Assumption]:
+    """Priority among requests that are all alike is first come, first served."""
+    isone_priority = bool((requests.priority == requests.priority[0]).all())
+    if limits.scheduling != "priority" or not isone_priority:
+        return []
+    why = "no request of this load has another priority"
+    return [assume("priority", "first come, first served", why, "--priorities")]
 
 
 def with_adapters(requests: Requests, use: LoraUse | None, *, seed: int = 0) -> Requests:

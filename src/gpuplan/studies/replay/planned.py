@@ -62,8 +62,7 @@ def simulate_planned(
         duration_s = _usual_s(_rate(served))
     found = []
     for place, pool in enumerate(pools):
-        # Pools behind one router have streams of their own.
-        own_seed = seed + place * SEED_STEP
+        own_seed = seed + place * SEED_STEP  # pools behind one router have their own streams
         n = _n_run(pool, served, n_pools=len(pools))
         share = pool.use.load_frac * n / _n_serving(pool)
         taken = _peak(scenario, served, path, share=share, duration_s=duration_s, seed=own_seed)

@@ -1,6 +1,6 @@
 """Simulate: names and a stream of requests -> a fleet -> times of every request and their sum."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -33,6 +33,7 @@ from gpuplan.domain.simulation.simulation import (
 from gpuplan.domain.traffic.drawn import LoadSource
 from gpuplan.domain.traffic.stream import PrefixBlocks, Requests
 from gpuplan.errors import InputError, one
+from gpuplan.execution.cases import OnProgress
 from gpuplan.simulation.serving.gaps import gaps_of
 from gpuplan.simulation.serving.statistics import flow_of
 from gpuplan.simulation.serving.stream import can_stream, in_blocks
@@ -50,12 +51,10 @@ from gpuplan.studies.replay.judge import (
     unused_accelerators,
     with_steps_read,
 )
-from gpuplan.studies.replay.marks import with_adapters
+from gpuplan.studies.replay.marks import one_priority, with_adapters
 from gpuplan.studies.replay.power import by_priority, power_over_time
 from gpuplan.studies.replay.routed import is_knowing, routed_outcome, unknowing
 from gpuplan.studies.replay.sizes import smallest_holding
-
-OnProgress = Callable[[int], None]
 
 
 def simulate(
@@ -335,15 +334,6 @@ def _calibration(request: SimulateRequest) -> InferenceCalibration:
     return read_user_calibration(Path(path))
 
 
-def _alike(limits: EngineLimits, requests: Requests) -> list[Assumption]:
-    """Priority among requests that are all alike is first come, first served."""
-    is_alike = bool((requests.priority == requests.priority[0]).all())
-    if limits.scheduling != "priority" or not is_alike:
-        return []
-    why = "no request of this load is more urgent than another"
-    return [assume("priority", "first come, first served", why, "--priorities")]
-
-
 def _assumed_policies(
     setup: ServingSetup, limits: EngineLimits, requests: Requests, *, request: SimulateRequest
 ) -> list[Assumption]:
@@ -356,7 +346,7 @@ def _assumed_policies(
     if limits.drafts is not None:
         found.append(_drafting(limits))
     found += assumed_admission(setup, limits.admission, _scheduler(request))
-    found += _alike(limits, requests)
+    found += one_priority(limits, requests)
     if request.n_replicas * setup.n_engines > 1:
         found += unknowing(request.router, requests, "--router")
     n_parts = setup.n_engines

@@ -22,12 +22,11 @@ from gpuplan.domain.simulation.simulation import (
 )
 from gpuplan.domain.traffic.stream import PrefixBlocks, Requests
 from gpuplan.errors import InputError, Problem
-from gpuplan.execution.cases import map_cases
+from gpuplan.execution.cases import OnProgress, map_cases
 from gpuplan.simulation.serving.statistics import statistics_of
 from gpuplan.studies.replay.routed import routed_outcome
 
 MOST_REPLICAS = 4096
-OnProgress = Callable[[int], None]
 
 
 class Stream(NamedTuple):

@@ -25,6 +25,7 @@ from gpuplan.domain.traffic.drawn import DrawnLoad
 from gpuplan.domain.traffic.stream import Requests
 from gpuplan.domain.traffic.trace import TraceQuery
 from gpuplan.errors import InputError, Problem, one
+from gpuplan.execution.cases import OnProgress
 from gpuplan.inputs.traces.read import TraceStream, stream_trace
 from gpuplan.simulation.serving.groups import without_hybrid
 from gpuplan.simulation.serving.sketch import ERROR_FRAC
@@ -39,7 +40,6 @@ from gpuplan.units import HOUR
 
 N_BLOCK = 200_000
 N_FINER = 64
-OnProgress = Callable[[int], None]
 Sink = Callable[[Requests, RequestTimes], None]
 
 

@@ -83,12 +83,10 @@ def engines_of(jobs: Jobs, fleet: ElasticFleet, *, bin_s: float, method: str) ->
     n_of_pool = [pool.size.n_slots for pool in fleet.pools]
     merged["request"] = each[0].request
     merged["pool"] = np.repeat(np.arange(len(each)), n_of_pool).astype(np.int64)
-    retained = np.concatenate([np.arange(max(1, n)) < n for n in n_of_pool])
+    used = np.concatenate([np.arange(max(1, n)) < n for n in n_of_pool])
     for name in ("scalar", "ring", "word", "bins", "flight_s", "home"):
-        merged[name] = (
-            merged[name] if retained.all() else np.ascontiguousarray(merged[name][retained])
-        )
-    slot = merged["slot"][retained]
+        merged[name] = merged[name] if used.all() else np.ascontiguousarray(merged[name][used])
+    slot = merged["slot"][used]
     merged["slot"] = in_lines(*slot.shape)
     merged["slot"][:] = slot
     engines = st.Engines(**merged)
