@@ -36,7 +36,7 @@ class KernelCacheWarning(RuntimeWarning):
     """Compiled kernels could not be kept or loaded; answers are the same, only later."""
 
 
-def kept(
+def cached(
     compile_with: Callable[..., Any],
     function: Kernel,
     options: Mapping[str, Any],

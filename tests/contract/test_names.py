@@ -1,9 +1,11 @@
 """Every float and every column that passes between rooms says its unit."""
 
+import ast
 import dataclasses
 import importlib
 import inspect
 import pkgutil
+from pathlib import Path
 
 import pytest
 
@@ -54,3 +56,33 @@ def test_float_says_its_unit(cls, field):
 def test_noun_is_frozen_and_small(cls):
     assert cls.__dataclass_params__.frozen, f"{cls.__name__} can be changed behind your back"
     assert len(dataclasses.fields(cls)) <= 12, f"{cls.__name__}: group its fields"
+
+
+# Participles that say that something happened, not what the thing is; and words of our own.
+HOME_MADE = {
+    "asked", "crowd", "dealt", "fed", "foretold", "held", "island", "kept", "promise", "prospect",
+    "said", "seen", "talk", "told",
+}  # fmt: skip
+COMPILER = "kernels/jit/"  # `held` is a tuple that compiled code holds by its address
+
+
+def named(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name, node.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, node.lineno
+
+
+def test_names_are_nouns_of_the_field():
+    root = Path(gpuplan.domain.__path__[0]).parent
+    found = [
+        f"{path.relative_to(root)}:{line}: {name}"
+        for path in sorted(root.rglob("*.py"))
+        if COMPILER not in path.as_posix()
+        for name, line in named(ast.parse(path.read_text("utf-8")))
+        if name.strip("_") in HOME_MADE
+    ]
+    assert not found, f"call each by what it is (docs/glossary.md): {found}"

@@ -14,14 +14,14 @@ pytestmark = pytest.mark.skipif(
 MODULE = """
 import sys, warnings
 from numba import njit
-from gpuplan.kernel_cache import kept
+from gpuplan.kernel_cache import cached
 
 def twice(n):
     return 2 * n
 
 with warnings.catch_warnings(record=True) as found:
     warnings.simplefilter("always")
-    kernel = kept(njit, twice, {"_nrt": False}, stamp=sys.argv[1])
+    kernel = cached(njit, twice, {"_nrt": False}, stamp=sys.argv[1])
     answer = kernel(21)
 print(answer, sum(kernel.stats.cache_hits.values()), *(w.message for w in found), sep="|")
 """

@@ -112,15 +112,15 @@ def scan(text: str, lexicon: Lexicon) -> Scan:
 def _without(text: str, match: re.Match[str]) -> str:
     """The text without a phrase; words of it that say something else too are left to their rule."""
     start, end = match.span()
-    kept = match.span("kept") if match.groupdict().get("kept") else (end, end)
-    blank = (text[i] if kept[0] <= i < kept[1] else " " for i in range(start, end))
+    others = match.span("kept") if match.groupdict().get("kept") else (end, end)
+    blank = (text[i] if others[0] <= i < others[1] else " " for i in range(start, end))
     return text[:start] + "".join(blank) + text[end:]
 
 
 def _typed(text: str, left: str, start: int, end: int) -> str:
     """The words of a phrase as typed, without those that other phrases took from its midst."""
-    kept = (text[i] if left[i] != " " else " " for i in range(start, end))
-    return " ".join("".join(kept).split()).strip(" ,;:")
+    typed = (text[i] if left[i] != " " else " " for i in range(start, end))
+    return " ".join("".join(typed).split()).strip(" ,;:")
 
 
 def _marked(text: str, lexicon: Lexicon) -> _Marked:

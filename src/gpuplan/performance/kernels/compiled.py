@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from numba import njit
 from numba.extending import register_jitable
 
-from gpuplan.kernel_cache import kept
+from gpuplan.kernel_cache import cached
 from gpuplan.performance.kernels import curves, regimes, step
 
 # Kernels make no arrays: without reference counts they load without numpy's catalogue.
@@ -39,4 +39,4 @@ for _module in (curves, step, regimes):
 
 def kernel(function: Kernel) -> Kernel:
     """Compiled and kept on disk for as long as no formula or kernel changes."""
-    return kept(njit, function, OPTIONS, stamp=SOURCES)
+    return cached(njit, function, OPTIONS, stamp=SOURCES)

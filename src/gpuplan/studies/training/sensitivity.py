@@ -99,8 +99,8 @@ def _storage(case: ScaleCase, time_s: Time) -> Spend:
     tb = BUDGET_USD * NICS_MONTHS / USUAL.prices.nvme_usd_per_tb.mid
     waits = case.request.loader_samples_per_s is not None
     buys = f"{tb:,.0f} TB of local NVMe" if waits else "nothing: no --loader-samples-per-s binds"
-    fed = replace(case.request, loader_samples_per_s=None)
-    gain = case.n / time_s(fed, case.accelerator, case.n) / _speed(case, time_s) - 1.0
+    unbound = replace(case.request, loader_samples_per_s=None)
+    gain = case.n / time_s(unbound, case.accelerator, case.n) / _speed(case, time_s) - 1.0
     return Spend(what="storage", buys=buys, speed_gain_frac=gain)
 
 

@@ -88,13 +88,13 @@ def layer_saved(
         adapter=setup.adapter,
     )
     mixing, mixed = _mixer_bytes(group, c)
-    feeding, fed = _feed_bytes(group, c)
+    feeding, feeding_alternate = _feed_bytes(group, c)
     scores = _score_bytes(group, c)
     layer_input = HALF * hidden_size / c.norm_tp
     return Saved(
         layer_input=layer_input,
         scores=scores,
-        alternate=layer_input + mixed + fed,
+        alternate=layer_input + mixed + feeding_alternate,
         others=_norm_bytes(group, c) + mixing + feeding,
         backward=_backward_bytes(group, c) + 2 * scores,
     )

@@ -15,7 +15,7 @@ from warnings import warn
 from numba import njit
 from numba.extending import overload
 
-from gpuplan.kernel_cache import kept
+from gpuplan.kernel_cache import cached
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -83,12 +83,12 @@ def kernel(function: Kernel) -> Kernel:
     references to views of them would take two thirds of the time. A kernel is not inlined into the
     wrapper that Python calls: that would compile all of it twice.
     """
-    return _kept(function, SORTS.get("kernel", PLAIN))
+    return _cached(function, SORTS.get("kernel", PLAIN))
 
 
 def seldom(function: Kernel) -> Kernel:
     """A kernel that Python calls now and then: quick to compile rather than to run."""
-    return _kept(function, SORTS.get("seldom", PLAIN))
+    return _cached(function, SORTS.get("seldom", PLAIN))
 
 
 def part(function: Kernel) -> Kernel:
@@ -103,8 +103,8 @@ def rare(function: Kernel) -> Kernel:
     return made
 
 
-def _kept(function: Kernel, options: dict[str, Any]) -> Kernel:
-    return kept(njit, function, options, stamp=_stamp(function), is_light=is_assembled())
+def _cached(function: Kernel, options: dict[str, Any]) -> Kernel:
+    return cached(njit, function, options, stamp=_stamp(function), is_light=is_assembled())
 
 
 def by_type(name: Callable[..., Any], choose: Callable[[Any], Callable[..., Any]]) -> None:
