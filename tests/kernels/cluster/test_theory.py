@@ -309,3 +309,15 @@ def test_checkpoints_bound_what_a_failure_costs():
     assert n > 3
     assert 0 < found.lost_accelerator_s[0] <= 8 * n * 110.0 + 1e-6
     assert found.held_accelerator_s[0] - found.lost_accelerator_s[0] == pytest.approx(160_000.0)
+
+
+def test_failures_go_on_until_the_last_job_has_ended():
+    """A run of many months after the only submission meets failures all along: D / MTBF of them."""
+    day, found = 24 * HOUR, []
+    for seed in range(N_SEEDS):
+        failures = NodeFailures(mtbf_s=5 * day, mttr_s=60.0)
+        described = one_group(1, 8, failures=failures, seed=seed)
+        terms = JobTerms(checkpoint_s=np.full(1, HOUR))
+        run = jobs_of([0.0], [200 * day], 8, terms=terms)
+        found.append(int(simulate_cluster(described, run).jobs.n_failed[0]))
+    assert abs(np.mean(found) - 40) < 3 * math.sqrt(40 / N_SEEDS) + 1

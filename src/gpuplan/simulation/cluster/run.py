@@ -24,7 +24,8 @@ from gpuplan.simulation.cluster.kernels.state import Sim
 from gpuplan.units import DAY
 
 N_BINS = 336
-ROUNDS = 12  # in which services are extended until the last job has ended
+ROUNDS = 12  # in which services and failures are extended until the last job has ended
+MOST_TIMES = 32  # the first span of failures: work that never ends between them stops somewhere
 PREEMPTING = ("priority", "shortest", "edf", "kueue")
 
 
@@ -44,33 +45,42 @@ def simulate_cluster(
     check_cluster(cluster)
     horizon_s = float(jobs.arrive_s[-1]) if len(jobs) else 0.0
     horizon_s = max(horizon_s, 1.0) if until_s is None else until_s
-    # Failures go on while the last jobs end.
-    events = outside_events(cluster, 2 * horizon_s + 30 * DAY)
 
-    def replayed(services_s: float) -> ClusterOutcome:
+    def replayed(services_s: float, failures_s: float) -> ClusterOutcome:
         services = service_rows(cluster, jobs.week_s, services_s)
+        events = outside_events(cluster, failures_s)
         extras = RunExtras(*services, *events, n_segments, n_bins, horizon_s / n_bins)
         sim, rows = cluster_state(cluster, jobs, extras)
         began = perf_counter()
         run(sim, st.NEVER / 2 if until_s is None else until_s)
         return _outcome(sim, rows, jobs, wall_s=perf_counter() - began)
 
-    found = replayed(horizon_s)
-    return found if until_s is not None else _with_services(cluster, found, replayed, horizon_s)
+    failures_s = 2 * horizon_s + 30 * DAY
+    found = replayed(horizon_s, failures_s)
+    if until_s is not None:
+        return found
+    return _to_the_end(cluster, found, replayed, until=(horizon_s, failures_s))
 
 
-def _with_services(
+def _to_the_end(
     cluster: Cluster,
     found: ClusterOutcome,
-    replayed: Callable[[float], ClusterOutcome],
-    services_s: float,
+    replayed: Callable[[float, float], ClusterOutcome],
+    until: tuple[float, float],
 ) -> ClusterOutcome:
-    """The run with services that go on until the last job has ended, not the last submission."""
-    for _ in range(ROUNDS if cluster.services else 0):
+    """The run with services and failures that go on until the last job has ended.
+
+    Draws of a node's failures are one stream: a longer one begins with the shorter.
+    """
+    (services_s, failures_s), most_s = until, MOST_TIMES * until[1]
+    for _ in range(ROUNDS if cluster.services or cluster.failures else 0):
         last_s = float(np.max(found.jobs.end_s, initial=0.0, where=np.isfinite(found.jobs.end_s)))
-        if last_s <= services_s:
+        is_served = last_s <= services_s or not cluster.services
+        if is_served and (last_s <= failures_s or failures_s == most_s or not cluster.failures):
             break
-        services_s, found = last_s, replayed(last_s)
+        services_s = max(last_s, services_s)
+        failures_s = min(max(2 * last_s, failures_s), most_s)
+        found = replayed(services_s, failures_s)
     return found
 
 
