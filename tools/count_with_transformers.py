@@ -68,7 +68,8 @@ DIFFERENT = (
 )  # fmt: skip
 # Types that the library knows under another name, and fields of reduced configurations.
 TYPES = {
-    "deepseek_ref": "deepseek_v4", "kimi_k2": "deepseek_v3", "mimo": "qwen2", "phi-msft": "phi",
+    "Dream": "qwen2", "deepseek_ref": "deepseek_v4", "kimi_k2": "deepseek_v3", "mimo": "qwen2",
+    "phi-msft": "phi", "sdar": "qwen3",
 }  # fmt: skip
 FIELDS = {
     "ffn_embed_dim": "intermediate_size", "hidden_dim": "hidden_size",

@@ -89,7 +89,7 @@ def test_no_kernel_counts_from_the_back(tmp_path: Path):
         "    draw = np.random.default_rng(seed)\n"
         "    requests = talking_stream(draw, 100)\n"
         "    fleet = autoscaled_fleet(draw, requests)\n"
-        "    fleet = with_policies(draw, fleet, drafts=fleet.handover is None)\n"
+        "    fleet = with_policies(draw, fleet, drafts=fleet.kv_transfer is None)\n"
         "    simulate_fleet(requests, fleet)\n"
     )
     environment = os.environ | {

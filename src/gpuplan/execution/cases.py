@@ -30,7 +30,7 @@ def map_cases(
     n_workers: int = 1,
     on_progress: OnProgress | None = None,
 ) -> list[Answer]:
-    """`compute(shared, case)` for each case, in order; `told` hears how many are done.
+    """`compute(shared, case)` for each case, in order; `on_progress` hears how many are done.
 
     `shared` is given to each process once: sent to a fresh one, left where it is for a fork. The
     function must be one of a module, so that a fresh process can find it.

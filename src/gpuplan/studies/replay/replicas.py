@@ -83,27 +83,27 @@ def prepared(
     model: str,
     on: str,
     requests: Requests,
-    query: SimulateRequest,
+    request: SimulateRequest,
     *,
     overlays: Sequence[Path] = (),
     store: Path | None = None,
 ) -> PreparedFleet:
     """The fleet that was named, with the engine that its memory and the load's lengths give."""
-    check_request(query)
-    query = with_steps_read(query)
+    check_request(request)
+    request = with_steps_read(request)
     if len(requests) == 0:
         raise one(InputError, "simulate", "trace", "holds no request", "give at least one")
     catalog = with_overlays(read_catalog(), overlays)
-    replica = _scheduler(query).replica or ReplicaRequest()
+    replica = _scheduler(request).replica or ReplicaRequest()
     choice = share_of(find_accelerator(on, catalog), catalog, replica.share)
-    request = _predicted(query, replica, requests)
-    setup, assumed = setup_of(model_named(model, store), choice, request)
+    predicted = _predicted(request, replica, requests)
+    setup, assumed = setup_of(model_named(model, store), choice, predicted)
     assumed += unused_accelerators(choice, setup.layout)
-    settings = _settings(setup.settings, _scheduler(query))
+    settings = _settings(setup.settings, _scheduler(request))
     load = _with_cached(setup.load, replica.cached_input_frac)
-    drafts = _scheduler(query).drafts
+    drafts = _scheduler(request).drafts
     setup = replace(setup, settings=settings, drafts=drafts, load=load)
-    fleet, assumed_fleet = fleet_of(setup, requests, query)
+    fleet, assumed_fleet = fleet_of(setup, requests, request)
     assumptions = (*setup.model.assumptions, *choice.assumptions, *assumed, *assumed_fleet)
     return PreparedFleet(setup=setup, fleet=fleet, assumptions=assumptions)
 
@@ -161,7 +161,7 @@ def replayed(
     taken: LoadSource | None = None,
     on_progress: OnProgress | None = None,
 ) -> Simulation:
-    """One run of a fleet that is ready; `told` hears how many requests have been taken."""
+    """One run of a fleet that is ready; `on_progress` hears how many requests have been taken."""
     loop, blocks = (None, None) if taken is None else (taken.loop, taken.blocks)
     requests = with_adapters(requests, ready.setup.load.adapters, seed=request.seed)
     if loop is not None and ready.fleet.limits.admission.max_adapters is not None:

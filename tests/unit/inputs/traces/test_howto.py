@@ -11,7 +11,7 @@ def test_examples_of_the_page_run(tmp_path, monkeypatch, capsys):
     azure = tmp_path / "AzureLLMInferenceTrace_conv.csv"
     azure.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n" + stamps)
     log = tmp_path / "log.csv"
-    log.write_text("ts,prompt,answer,user,pool\n1500,10,5,a,chat\n2500,9,5,b,batch\n")
+    log.write_text("ts,prompt,completion,user,pool\n1500,10,5,a,chat\n2500,9,5,b,batch\n")
     page = (ROOT / "docs" / "howto" / "traces.md").read_text()
     names = {}
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):

@@ -149,7 +149,7 @@ def test_reclaims_without_a_pod_are_a_comment():
     if not found.reclaims:
         pytest.skip("nothing is idle in this scene")
     text = reclaim_patches(replace(found, reclaims=(replace(found.reclaims[0], job=""),)))
-    assert f"# held by no pod that telemetry names: {found.reclaims[0].subject}" in text
+    assert f"# allocated to no pod that telemetry names: {found.reclaims[0].subject}" in text
     assert [d for d in yaml.safe_load_all(text) if d] == []
 
 

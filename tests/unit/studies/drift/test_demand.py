@@ -78,9 +78,7 @@ def test_growth_is_put_on_top():
 
 def test_observed_rate_and_lengths_replace_the_old_ones_and_burstiness_stays():
     seen = replace(OBSERVED, input_tokens=250.4, output_tokens=0.2)
-    request = changed_request(
-        answer(LOAD), LOAD, demand=5.0, observed=seen, request=ReplanRequest()
-    )
+    request = changed_request(answer(LOAD), LOAD, demand=5.0, observed=seen, query=ReplanRequest())
     chat, other = request.tree["workloads"]
     assert chat["demand"] == {"burstiness_cv": 2.0, "requests_per_s": 5.0}
     assert chat["request"] == {"input_tokens": 250, "output_tokens": 1}
@@ -126,7 +124,5 @@ def test_a_new_plan_is_as_sure_as_the_old_one_was_meant_to_be():
     old.decision.risk = SimpleNamespace(level_frac=0.95)
     request = changed_request(old, LOAD, demand=5.0, observed=OBSERVED, query=ReplanRequest())
     assert (request.min_probability_frac, request.n_samples) == (0.95, 200)
-    bare = changed_request(
-        answer(LOAD), LOAD, demand=5.0, observed=OBSERVED, request=ReplanRequest()
-    )
+    bare = changed_request(answer(LOAD), LOAD, demand=5.0, observed=OBSERVED, query=ReplanRequest())
     assert (bare.min_probability_frac, bare.n_samples) == (None, 0)

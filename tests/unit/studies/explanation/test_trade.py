@@ -39,6 +39,7 @@ def choice_of(need, hour_s, *, n_reserve=0, is_jobs=False, n_per_node=2, usd=6.0
     price = SimpleNamespace(price_usd_per_h=SimpleNamespace(mid=usd))
     return SimpleNamespace(
         is_jobs=is_jobs,
+        repeats=False,
         selection=SimpleNamespace(chosen=(option,), provisioned=(held,)),
         table=SimpleNamespace(problem=SimpleNamespace(horizon=horizon), rates={"t": price}),
         pool=lambda _: node,

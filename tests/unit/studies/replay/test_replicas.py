@@ -77,7 +77,7 @@ def test_a_run_that_tells_its_progress_is_the_same_run(monkeypatch: pytest.Monke
     requests, heard = chat(), list[int]()
     ready = api.prepare_fleet("Llama-3.1-8B", "H100", requests, SimulateRequest())
     taken = LoadSource(requests=requests, source="trace")
-    told = api.simulate_load(ready, taken, SimulateRequest(), told=heard.append)
+    told = api.simulate_load(ready, taken, SimulateRequest(), on_progress=heard.append)
     silent = api.simulate_load(ready, taken, SimulateRequest())
     assert heard == [64, 128, 192, 256, 320, 384, 400]
     assert told.outcome.times.e2e_s.tobytes() == silent.outcome.times.e2e_s.tobytes()

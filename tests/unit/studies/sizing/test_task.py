@@ -148,7 +148,7 @@ def test_a_precision_is_asked_for_as_the_device_runs_it():
     cards = found.catalog.accelerators
     on_t4 = found.candidate(cards["t4"], "bf16")
     on_h100 = found.candidate(cards["h100-sxm"], "bf16")
-    assert found.is_asked(replace(on_t4, precision="fp16"))
-    assert not found.is_asked(replace(on_t4, precision="bf16"))
-    assert found.is_asked(replace(on_h100, precision="bf16"))
-    assert not found.is_asked(replace(on_h100, precision="fp16"))
+    assert found.is_requested(replace(on_t4, precision="fp16"))
+    assert not found.is_requested(replace(on_t4, precision="bf16"))
+    assert found.is_requested(replace(on_h100, precision="bf16"))
+    assert not found.is_requested(replace(on_h100, precision="fp16"))

@@ -43,7 +43,7 @@ def test_less_time_takes_more_of_them_and_too_little_none():
     assert fast.span_s <= 0.75 * HOUR
     nothing = planned(0.01)
     assert nothing.plan is None
-    assert any("in time" in line for line in nothing.explanation.conflicts)
+    assert any("meets the deadline" in line for line in nothing.explanation.conflicts)
 
 
 CATALOG = read_catalog()
