@@ -10,7 +10,7 @@ By hand, at $2 per GPU-hour, 730 h a month, 168 hourly samples:
 | search | 32 | 0–3 | 80 % busy |
 | speech | 24 | 4–6 | 80 % busy, but the 8 of node 6 idle all week: 8 × 2 × 730 = $11,680/month |
 | research | 24 | 7–9 | 90 % busy |
-| vision | 16 | 10, 11 | 80 % busy, 4 of node 10 idle for 96 of 167 h: 4 × 2 × 730 × 96/167 = $3,357 |
+| vision | 16 | 10, 11 | 80 % busy, 4 of node 10 idle 96 of 167 h: 4 × 2 × 730 × 96/167 = $3,357 |
 | ads | 12 | 12, 13 | 8 % busy in 5 GiB each: candidates for MIG |
 | platform | 8 | 14, 15 | 80 % busy |
 
