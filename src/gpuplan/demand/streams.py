@@ -17,7 +17,7 @@ CAUSES = (
     "thinning",
     "clients",
     "rows",
-    "urgency",
+    "priority",
     "recorded lengths",
     "first requests",
     "adapters",

@@ -44,7 +44,7 @@ class ExpertMatrices(NamedTuple):
     peak_flop_per_s: Number
     n_experts: Number
     n_active: Number
-    uneven_ranks: Number  # 1 - 1/ranks that the experts are dealt to; 0 where each rank has all
+    uneven_ranks: Number  # 1 - 1/(expert-parallel size); 0 without expert parallelism
 
 
 class Mixing(NamedTuple):

@@ -1,4 +1,4 @@
-"""A dashboard for Grafana: each promise beside its limit, load beside the planned peak."""
+"""A dashboard for Grafana: each SLO beside its target, load beside the planned peak."""
 
 from collections.abc import Iterator
 from typing import Any

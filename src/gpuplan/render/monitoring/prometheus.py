@@ -53,7 +53,7 @@ def _metric(one: DeployedPool) -> str:
 
 
 def quantile_of(target: SloResult) -> tuple[str, float] | None:
-    """Which latency a promise is about, and its quantile; None: no histogram tells."""
+    """Which latency a target is about, and its quantile; None: no histogram reports it."""
     what, _, quantile = target.what.partition(" p")
     name = HISTOGRAMS.get(what.lower())
     return None if name is None or not quantile.isdigit() else (name, int(quantile) / 100)

@@ -1,4 +1,4 @@
-"""A stream of any length in bounded memory: a part of it at a time, ended jobs handed over.
+"""A stream of any length in bounded memory: a part of it at a time, ended jobs passed on.
 
 Between parts the rows of jobs that ended make room for those to come; what waits and runs is
 carried over, renumbered in the same order, so that every start is that of one whole run.

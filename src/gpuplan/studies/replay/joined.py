@@ -12,7 +12,6 @@ import numpy as np
 
 from gpuplan.demand.statistics import summary
 from gpuplan.domain.columns import Floats, floats, ints
-from gpuplan.domain.provenance import Estimate
 from gpuplan.domain.simulation.outcome import (
     WEIGHTED,
     ClassStatistics,
@@ -25,6 +24,7 @@ from gpuplan.domain.simulation.simulation import PowerOverTime, SimulateRequest,
 from gpuplan.domain.traffic.stream import Requests
 from gpuplan.simulation.serving.statistics import flow_of
 from gpuplan.studies.replay.judge import judged
+from gpuplan.studies.replay.power import total_estimate
 
 Columns = dict[str, Any]  # of numbers, by the name of their field
 TIMES = ("wait_s", "ttft_s", "tpot_s", "e2e_s", "n_preemptions", "is_finished")
@@ -120,21 +120,12 @@ def _power(parts: Sequence[PowerOverTime | None], outcome: Outcome) -> PowerOver
     if len(known) < len(parts):
         return None
     n_bins = max(len(part.power_w) for part in known)
-    energy = _sum([part.energy_j for part in known])
+    energy = total_estimate([part.energy_j for part in known])
     n_tokens = int(ints(outcome.requests.output_tokens[outcome.finished]).sum())
     return PowerOverTime(
         bin_s=known[0].bin_s,
         power_w=floats(sum(_padded(part.power_w, n_bins) for part in known)),
-        mean_power_w=_sum([part.mean_power_w for part in known]),
+        mean_power_w=total_estimate([part.mean_power_w for part in known]),
         energy_j=energy,
         energy_j_per_output_token=energy.scaled(1.0 / n_tokens) if n_tokens else None,
-    )
-
-
-def _sum(parts: Sequence[Estimate]) -> Estimate:
-    return replace(
-        parts[0],
-        value=sum(part.value for part in parts),
-        low=sum(part.low for part in parts),
-        high=sum(part.high for part in parts),
     )

@@ -29,7 +29,7 @@ def with_priorities(
         fix = "use --rate or --trace"
         raise one(InputError, "simulate", "--priorities", "with users who wait", fix)
     numbers, shares = zip(*mix, strict=True)
-    draws = stream(seed, "urgency").choice(len(mix), size=len(taken.requests), p=shares)
+    draws = stream(seed, "priority").choice(len(mix), size=len(taken.requests), p=shares)
     return replace(taken, requests=replace(taken.requests, priority=ints(np.array(numbers)[draws])))
 
 

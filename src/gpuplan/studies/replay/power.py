@@ -89,7 +89,7 @@ def joint_power(
         n_on = doing.engine_s / bin_s * setup.layout.n_accelerators / setup.n_engines
         power_w += each_w * n_on
         energies.append(_energy(setup, each_w, n_on * lasts_s))
-    energy = _total(energies)
+    energy = total_estimate(energies)
     return PowerOverTime(
         bin_s=bin_s,
         power_w=floats(power_w),
@@ -130,7 +130,7 @@ def _energy(setup: ServingSetup, each_w: Floats, on_s: Floats) -> Estimate:
     return power_estimate(mean_w, setup.accelerator, serving_work(setup)).scaled(total_s)
 
 
-def _total(parts: Sequence[Estimate]) -> Estimate:
+def total_estimate(parts: Sequence[Estimate]) -> Estimate:
     """The sum; ranges add, as parts err together."""
     return replace(
         parts[0],
