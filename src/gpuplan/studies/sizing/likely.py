@@ -258,13 +258,11 @@ def with_odds(task: SizingTask, found: Sized, n_predicted: int) -> Sized:
     found = replace(found, reserve=reserve, capacity_per_s=rate)
     if n == n_predicted:
         return found
-    n_spare = found.reserve.n_spare
-    fewer, odds = (risk.probability(each + n_spare, peak) for each in (n_predicted, n))
-    # Loads far above the planned one were not run: of so few replicas nothing is known then.
-    is_known = max(carried.load_per_s) * (n_predicted + n_spare) >= peak
+    odds = risk.probability(n + found.reserve.n_spare, peak)
+    # What fewer replicas reach is told where such a fleet is run, not in proportion to this one.
     remark = (
         f"{n - n_predicted} more than the predicted speed needs: all SLOs are met with "
-        f"{odds:.0%} probability" + (f", not {fewer:.0%}" if is_known else "")
+        f"{odds:.0%} probability"
     )
     return replace(found, remarks=(*found.remarks, remark))
 

@@ -93,6 +93,7 @@ def test_a_fleet_reaches_its_level_and_is_never_smaller_than_predicted(level):
     assert likely.n_serving >= plain.n_serving
     if likely.n_serving > plain.n_serving:
         assert "more than the predicted speed needs" in likely.remarks[-1]
+        assert likely.remarks[-1].count("%") == 1  # odds of fewer replicas are those of their run
 
 
 def test_a_higher_level_never_takes_fewer_and_a_spare_counts():
