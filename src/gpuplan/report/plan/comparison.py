@@ -165,7 +165,7 @@ RUN_COLUMNS: dict[str, Callable[[ComparisonRow], str]] = {
     ">run time": lambda row: _of_run(row, lambda run: span(run.wall_s)),
     ">$ total": lambda row: _of_run(row, lambda run: usd(run.total_usd)),
     ">MFU": lambda row: _of_run(row, _mfu),
-    ">P(deadline)": lambda row: _odds(row.probability_frac),
+    ">P(success)": lambda row: _odds(row.probability_frac),
     ">kW": _kw,
 }
 

@@ -68,7 +68,7 @@ def comparison(
     is_run = bool(rows) and all(row.get("run") or not row.get("layout") for row in rows)
     names = [] if is_run else list(dict.fromkeys(name for row in rows for name in row["latency"]))
     first = ("GPUs", "days", "$ total", "MFU") if is_run else ("GPUs", "$/month", "$/M tokens")
-    odds = "P(deadline)" if is_run else "P(SLO)"
+    odds = "P(success)" if is_run else "P(SLO)"
     columns = (*first, *(_title(name) for name in names), odds, "kW")
     shown = [_row(row, names, limits, is_run=is_run) for row in rows]
     fleets = {tuple(row[key] for key in FLEET): row for row in rows if row.get("layout")}

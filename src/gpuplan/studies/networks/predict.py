@@ -55,7 +55,7 @@ STACKS: dict[NetworkKind, str] = {
     "vision": "eager-nchw",
     "vision-training": "eager-nchw",
     "vision-cpu": "eager-nchw",
-    "encoder": "tensorrt-fp16",
+    "encoder": "served-fused",  # an embedding server; TensorRT runs on boards of one maker alone
     "denoiser": "xdit",
 }
 

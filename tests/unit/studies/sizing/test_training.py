@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.money.rates import NodeKind
-from gpuplan.domain.plan.sizing import SizedJob, SizingOptions
+from gpuplan.domain.plan.sizing import SizingOptions
 from gpuplan.domain.ranges import exactly
 from gpuplan.domain.scenario.workload import ModelRef
 from gpuplan.errors import InputError
@@ -144,8 +144,8 @@ def test_the_least_time_takes_all_servers_that_may_be_had():
     few = runner("h100-sxm", unhurried, n_most=64)
     few.server = few.server._replace(is_all_used=True)
     candidate = jobs(cards=["h100-sxm"])["h100-sxm"].candidate
-    assert few.sized(candidate).n_accelerators == 64 * 8
-    assert runner("h100-sxm", unhurried, n_most=64).sized(candidate).n_accelerators < 64 * 8
+    assert few.sized(candidate)[0].n_accelerators == 64 * 8
+    assert runner("h100-sxm", unhurried, n_most=64).sized(candidate)[-1].n_accelerators < 64 * 8
 
 
 def test_jobs_carry_the_whole_layout():
@@ -162,17 +162,27 @@ def test_jobs_carry_the_whole_layout():
 
 def test_a_slow_network_takes_more_and_may_never_do():
     work = named("Llama-3.1-70B", deadline_s=10 * DAY)
-    fast = runner("h100-sxm", work).sized(
+    (fast, *_) = runner("h100-sxm", work).sized(
         task(work).candidate(CATALOG.accelerators["h100-sxm"], "bf16")
     )
     slow = runner("h100-sxm", work, fabric="10 Gbit/s TCP per node")
     found = slow.sized(task(work).candidate(CATALOG.accelerators["h100-sxm"], "bf16"))
-    assert isinstance(fast, SizedJob)
-    if isinstance(found, SizedJob):
-        assert found.n_accelerators > fast.n_accelerators
+    if isinstance(found, tuple):
+        assert found[0].n_accelerators > fast.n_accelerators
     else:
         assert found.constraint == "deadline"
         assert "10 Gbit/s" in found.reason
+
+
+def test_a_cheaper_larger_run_stands_beside_the_fewest_that_hold_it():
+    """16 B300 spare the tensor parallelism that 8 need; a limit of 8 must not bar the run."""
+    work = named("Llama-3.1-70B", deadline_s=200 * DAY, method="full")
+    base = task(work).candidate(CATALOG.accelerators["b300-sxm"], "bf16")
+    small, *larger = runner("b300-sxm", work).sized(base)
+    assert larger
+    costs = [each.n_accelerators * each.wall_s.value for each in (small, *larger)]
+    assert costs == sorted(costs, reverse=True)
+    assert next(each.n_accelerators for each in larger) == 2 * small.n_accelerators
 
 
 def test_servers_that_cannot_be_joined_are_not_joined():
@@ -191,10 +201,9 @@ def test_past_the_knee_is_said():
     fastest.fewest(1.0)  # no number does: the search ends where more is no faster
     found = fastest.fastest
     hurried = named("Llama-3.1-8B", global_batch_tokens=64 * 4096.0, deadline_s=1.25 * found.wall_s)
-    job = runner("h100-sxm", hurried).sized(
+    (job, *_) = runner("h100-sxm", hurried).sized(
         task(hurried).candidate(CATALOG.accelerators["h100-sxm"], "bf16")
     )
-    assert isinstance(job, SizedJob)
     assert any("past the knee" in remark for remark in job.remarks)
 
 
@@ -303,7 +312,7 @@ def test_a_power_cap_of_ones_own_servers_slows_the_run():
     slow = capped.run_s(8, trial).mid / free.run_s(8, trial).mid
     assert 1.05 < slow < 2.0
     assert cliff.run_s(8, trial).mid == float("inf")
-    job = capped.sized(capped.search.job and task(workload).candidate(capped.card, "bf16"))
+    (job, *_) = capped.sized(capped.search.job and task(workload).candidate(capped.card, "bf16"))
     assert job.power_w.high <= job.n_accelerators * 350.0
     assert any("capped at 350 W" in line for line in job.remarks)
 

@@ -78,23 +78,27 @@ class RunSizer:
             return self.job.flop / (self.peak_flop_per_s * self.given.mid)
         return self.job.n_samples * self.search.ideal_s_per_sample()
 
-    def sized(self, candidate: Candidate) -> SizedJob | Rejection:
-        """The fewest that end in time, or the cheapest where there is no deadline."""
+    def sized(self, candidate: Candidate) -> tuple[SizedJob, ...] | Rejection:
+        """The fewest that end in time, or the cheapest where there is no deadline; then cheaper."""
         counts = self._counts()
         deadline_s = self.job.work.deadline_s
         found = self._unhurried(counts) if deadline_s is None else counts.fewest(deadline_s)
         if found is None or found.wall_s == inf:
             return self._rejected(candidate, counts)
-        return self._job(candidate, counts, self._cheaper(counts, found))
+        runs = (found, *self._cheaper(counts, found))
+        return tuple(self._job(candidate, counts, each) for each in runs)
 
-    def _cheaper(self, counts: CountSearch, found: RunCount) -> RunCount:
-        """Twice as many where their memory saves recomputation or splits, and so money."""
+    def _cheaper(self, counts: CountSearch, found: RunCount) -> Iterator[RunCount]:
+        """Twice as many where their memory saves recomputation or splits, and so money.
+
+        Beside the fewest, not instead of them: a limit of accelerators or power may bar the larger.
+        """
         while self._is_short_of_memory(found):
             twice = counts.at(2 * found.n)
             if twice is None or twice.cost > WORTH_WAITING_FRAC * found.cost:
-                break
+                return
             found = twice
-        return found
+            yield found
 
     def _is_short_of_memory(self, found: RunCount) -> bool:
         """Whether the layout pays for a lack of memory, and more could save something."""

@@ -104,10 +104,13 @@ class JobSizer:
             except PlannerError as error:
                 yield rejection(candidate, "software", str(error), "name another model or layout")
                 return
-            if isinstance(found, SizedJob):
-                usd = each_usd * found.n_accelerators * found.wall_s.value
+            if isinstance(found, Rejection):
+                yield found
+                continue
+            for job in found:
+                usd = each_usd * job.n_accelerators * job.wall_s.value
                 least_usd = usd if least_usd is None else min(least_usd, usd)
-            yield found
+            yield from found
 
     def _kinds(self, card: Accelerator) -> list[RentedServer]:
         """The servers of the market; the usual one where no market is at hand."""
