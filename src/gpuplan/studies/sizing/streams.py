@@ -35,6 +35,7 @@ STEP_RATIO = 2**0.5  # between the numbers of requests that runs have
 # Replicas that are run for as many and more, up to the next: fewer share a load a little worse.
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
 LONGEST_S = 30 * 86400.0
+LEAST_REQUESTS = 500  # at fewer in the longest time nobody meets another
 MANY_REQUESTS = 400_000
 NEXT_SEED = 7919  # between draws
 # Replicas of a closed loop that are run: the router keeps what is outstanding even, so a few
@@ -118,7 +119,12 @@ class RequestStreams:
         return Played(outcome, np.arange(first, last, dtype=np.int64), n_replicas, grows)
 
     def at(self, requests_per_s: float, n_requests: int, *, draw: int = 0) -> Requests:
-        """About so many requests at this rate; cached tokens are left out of the prompts."""
+        """About so many requests at this rate; cached tokens are left out of the prompts.
+
+        Fewer where they would come over more than the longest time: the load stays what it is.
+        """
+        while n_requests > LEAST_REQUESTS and n_requests > requests_per_s * LONGEST_S:
+            n_requests //= 2
         base = self._base(n_requests, draw)
         rate = max(requests_per_s, n_requests / LONGEST_S)
         return replace(base, arrive_s=floats(base.arrive_s / rate))
