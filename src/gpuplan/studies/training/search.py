@@ -94,9 +94,9 @@ class LayoutSearch:
         )
         return fit_probability_frac(memory, self.server.accelerator.memory.visible_bytes)
 
-    def tried(self) -> Trial | None:
-        """Any layout that was found so far."""
-        return next((trial for found in self._found.values() for trial in found), None)
+    def tried(self) -> Trial:
+        """Any of the layouts that were found so far."""
+        return next(trial for found in self._found.values() for trial in found)
 
     def _searched(self, n: int, *, sure: float) -> Trial | None:
         """The best of all, then of its neighbours: other chunks and micro-batches."""

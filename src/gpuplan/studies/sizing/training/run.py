@@ -124,16 +124,13 @@ class RunSizer:
         """
         if (self.server.is_own or self.server.is_all_used) and self.server.n_most:
             found = counts.at(counts.n_most) or counts.first()
-            while found is not None and self._is_past_knee(counts, found):
-                found = counts.at(counts.half(found))
-            return found
-        found = counts.first()
-        if found is None or found.wall_s > PATIENCE_S:
-            larger = found and counts.fewest(PATIENCE_S)
-            found = larger or counts.fastest
-            while found is not None and self._is_past_knee(counts, found):
-                found = counts.at(counts.half(found))
-            return found
+        else:
+            found = counts.first()
+            if found is not None and found.wall_s <= PATIENCE_S:
+                return found
+            found = (found and counts.fewest(PATIENCE_S)) or counts.fastest
+        while found is not None and self._is_past_knee(counts, found):
+            found = counts.at(counts.half(found))
         return found
 
     def run_s(self, n: int, trial: Trial) -> Range:
@@ -152,7 +149,7 @@ class RunSizer:
 
         Infinite where the cap is so low that nothing is known of it.
         """
-        cap_w, first = self.server.cap_w, self._any_trial()
+        cap_w, first = self.server.cap_w, self.search.tried()
         if cap_w is None:
             return exactly(1.0)
         hfu = self.forecast(first).forecast.step.hfu_frac
@@ -166,14 +163,9 @@ class RunSizer:
     @cached_property
     def _spread(self) -> tuple[float, float]:
         """Ends of the 80 % range over the middle: the same for every layout of one software."""
-        first = self.search.best(self.search.server.n_per_node) or self._any_trial()
+        first = self.search.best(self.search.server.n_per_node) or self.search.tried()
         step = self.forecast(first).forecast.step_s
         return step.low / step.value, step.high / step.value
-
-    def _any_trial(self) -> Trial:
-        found = self.search.tried()
-        assert found is not None, "a spread is asked for after a layout was found"
-        return found
 
     def forecast(self, trial: Trial) -> RunForecast:
         """The run as `predict-training` says."""

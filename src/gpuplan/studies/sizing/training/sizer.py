@@ -66,10 +66,8 @@ class JobSizer:
         node = server.node
         for owned in self.task.scenario.owned if server.is_own else ():
             card = find_accelerator(owned.accelerator, self.task.catalog).accelerator
-            if (str(card.id), owned.n_accelerators_per_node) == (
-                node.accelerator,
-                node.n_accelerators,
-            ):
+            kind = (str(card.id), owned.n_accelerators_per_node)
+            if kind == (node.accelerator, node.n_accelerators):
                 return server._replace(cap_w=owned.accelerator_cap_w)
         return server
 
