@@ -28,7 +28,8 @@ from gpuplan.studies.market.owned import Standing, staff_usd_per_h
 from gpuplan.studies.planning.groups import SolvedGroup
 from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.planning.owned_first import OwnedParts, OwnedReach
-from gpuplan.units import DAY, HOURS_PER_MONTH
+from gpuplan.studies.planning.runs import length
+from gpuplan.units import HOURS_PER_MONTH
 
 WARMUP_FRAC = 0.1  # of a run, in which a fleet fills
 OfWorkload = TypeVar("OfWorkload", CashLine, PlannedPool, Rejected, Replay)
@@ -212,8 +213,8 @@ def _why_idle(answer: Answer, kind: str, n: int) -> str:
     rows.sort(key=lambda row: (row.n_accelerators == 0, not row.evidence.is_eligible))
     rejected = [each for each in answer.rejected if each.candidate.startswith(f"{kind} ")]
     if rows and rows[0].evidence.run is not None and rows[0].n_accelerators > n:
-        days = rows[0].evidence.run.wall_s * rows[0].n_accelerators / n / DAY
-        return f"alone they would take about {days:,.0f} days"
+        alone_s = rows[0].evidence.run.wall_s * rows[0].n_accelerators / n
+        return f"alone they would take about {length(alone_s)}"
     if rows and rows[0].n_accelerators:
         return _row_words(rows[0], n)
     if rows and rows[0].evidence.reason:

@@ -25,8 +25,9 @@ from gpuplan.studies.planning.runs import (
     compared_runs,
     deadline_of,
     job_line,
+    length,
 )
-from gpuplan.units import DAY, GB, HOUR, MINUTE, MONTH
+from gpuplan.units import DAY, GB, MINUTE, MONTH
 
 N_ALTERNATIVES = 8
 BINDING_FRAC = 0.8  # of the deadline: a run that takes less has time to spare
@@ -120,19 +121,13 @@ def _fleet(run: PricedRun) -> str:
     return f"{run.job.n_accelerators} x {run.job.candidate.accelerator}"
 
 
-def _length(run: PricedRun) -> str:
-    """Days of a run; hours where it is over within two."""
-    wall_s = run.job.wall_s.value
-    return f"{wall_s / DAY:.1f} days" if wall_s >= 2 * DAY else f"{wall_s / HOUR:.1f} hours"
-
-
 def _why_not(runs: ComparedRuns) -> Iterator[WhyNot]:
     for run in runs.others[:N_ALTERNATIVES]:
         port = f", ${run.once_usd:,.0f} of it porting" if run.once_usd else ""
         yield WhyNot(
             question=f"{run.job.candidate.accelerator}, for {run.job.candidate.workload}",
             fleet=_fleet(run),
-            answer=f"${run.each_usd:,.0f} for the run{port}; {_length(run)}",
+            answer=f"${run.each_usd:,.0f} for the run{port}; {length(run.job.wall_s.value)}",
             extra_usd_per_month=runs.usd_per_month(run) - runs.usd_per_month(runs.chosen),
         )
 
@@ -159,7 +154,7 @@ def run_alternatives(runs: ComparedRuns) -> Iterator[Alternative]:
             usd_per_month=runs.usd_per_month(run),
             extra_usd_per_month=runs.usd_per_month(run) - runs.usd_per_month(runs.chosen),
             power_w=run.power_w or 0.0,
-            remark=f"${run.each_usd:,.0f} for the run of {_length(run)}",
+            remark=f"${run.each_usd:,.0f} for the run of {length(run.job.wall_s.value)}",
         )
 
 

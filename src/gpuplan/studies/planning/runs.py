@@ -152,6 +152,11 @@ def job_line(job: SizedJob) -> str:
     )
 
 
+def length(wall_s: float) -> str:
+    """Days of a run; hours where it is over within two."""
+    return f"{wall_s / DAY:,.1f} days" if wall_s >= 2 * DAY else f"{wall_s / HOUR:.1f} hours"
+
+
 def job_behind(sizings: Sequence[Sizing], option: FleetOption) -> SizedJob | None:
     """The run that an option stands for."""
     name = option.name.rsplit(" on ", 1)[0]

@@ -119,10 +119,7 @@ class RequestStreams:
         return Played(outcome, np.arange(first, last, dtype=np.int64), n_replicas, grows)
 
     def at(self, requests_per_s: float, n_requests: int, *, draw: int = 0) -> Requests:
-        """About so many requests at this rate; cached tokens are left out of the prompts.
-
-        Fewer where they would come over more than the longest time: the load stays what it is.
-        """
+        """About so many requests without cached tokens; fewer where they would come too slowly."""
         while n_requests > LEAST_REQUESTS and n_requests > requests_per_s * LONGEST_S:
             n_requests //= 2
         base = self._base(n_requests, draw)
