@@ -2,13 +2,11 @@
 
 python tools/check_sglang.py --python ENVIRONMENT/bin/python [--path FOLDER] [--kept FILE]
     [--first 1] [--seeds 2] [--mixes 100] [--write]
-python tools/check_sglang.py [--first SEED] [--seeds 17]
 
 `--python` is an environment with SGLang (`--path`: or a folder of pip --target); `--kept` a file of
 its answers, so that a run that was ended goes on; `--write` puts the counts of the run on the page
-of validation. Without `--python`, streams are held to the rules in plain Python that equal the
-real scheduler. Harness and rules are kept outside the repository (set GPUPLAN_SHARED_DATA). Ends
-with 1 where any request differs.
+of validation. The harness is kept outside the repository (set GPUPLAN_SHARED_DATA). Ends with 1
+where any request differs.
 """
 
 import argparse
@@ -28,7 +26,6 @@ from oracles.sglang_runs import MEASURED, Case, columns_of, differing, ours  # n
 from shared_data import SHARED  # noqa: E402
 
 ORACLE = SHARED.parent / "oracles" / "sglang"
-RULES = "rules in plain Python"
 
 
 def main() -> int:
@@ -37,11 +34,10 @@ def main() -> int:
         print(f"{ORACLE} is kept outside the repository; set GPUPLAN_SHARED_DATA")
         return 2
     sys.path.insert(0, str(ORACLE))
-    engine = None if given.python is None else started(given.python, given.path, given.accepted)
-    version = RULES if engine is None else engine.version
-    counts = {"streams": 0, "differ": 0, "requests": 0}
+    engine = started(given.python, given.path, given.kept)
+    version, counts = engine.version, {"streams": 0, "differ": 0, "requests": 0}
     for name, case in streams(given):
-        answer = by_rules(case) if engine is None else engine.answer(case)
+        answer = engine.answer(case)
         wrong = [answer["error"]] if "error" in answer else differences(case, answer)
         counts["streams"] += 1
         counts["differ"] += bool(wrong)
@@ -51,8 +47,7 @@ def main() -> int:
         if counts["streams"] % 50 == 0:
             print(f"SGLang {version}: {counts}", flush=True)
     print(f"SGLang {version}: {counts}")
-    if engine is not None:
-        engine.close()
+    engine.close()
     if given.write:
         note(MEASURED, version, counts)
     return int(counts["differ"] > 0)
@@ -60,7 +55,7 @@ def main() -> int:
 
 def asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--python", type=Path)
+    parser.add_argument("--python", type=Path, required=True)
     parser.add_argument("--path", type=Path)
     parser.add_argument("--kept", type=Path, help="answers of the engine, to go on from")
     parser.add_argument("--first", type=int, default=5000)
@@ -92,15 +87,6 @@ def streams(given: argparse.Namespace) -> Iterator[tuple[str, Case]]:
 
 def differences(case: Case, answer: dict[str, Any]) -> list[str]:
     return differing(ours(case | {"requests": columns_of(case["requests"])}), answer)
-
-
-def by_rules(case: Case) -> dict[str, Any]:
-    rules = importlib.import_module("sglang_rules").Rules(case)
-    order = rules.order
-    # As the real one: passes are counted while somebody waits, not while a prompt is cut.
-    rules.order = lambda: order() if rules.waiting else None
-    found: dict[str, Any] = rules.run()
-    return found
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def main() -> int:
     if not HARNESS.is_dir() or given.python is None:
         print(f"give --python, and GPUPLAN_SHARED_DATA whose neighbour holds {HARNESS.name}/")
         return 2
-    engine = started(given.python, given.path, given.accepted)
+    engine = started(given.python, given.path, given.kept)
     version, counts = engine.version, {"streams": 0, "differ": 0, "requests": 0}
     try:
         for name, case in streams(given):

@@ -28,9 +28,9 @@ A pass over who waits keeps their prefixes fresh, every 32nd of them; passes in 
 cut and nobody waits are not counted, as two streams of 0.5.23 showed. What 0.5.21 does otherwise
 is LPM in a burst, where some prefixes are found in another order.
 
-The stream that differs is not traced (mix 91026: mixed chunks of 512 tokens, pages of 64, a cache
-that evicts): SGLang finds the first chunk of a shared text, 512 tokens, where ours and the rules in
-plain Python find nothing; nobody is retracted and the steps are as many.
+Where decodes ride along with prompts, text is evicted twice: for as many tokens as the prompts may
+take, then, when they have their pages, for a page of each decode. Whether decodes have their pages
+is asked by evicting for them, even in vain.
 """
 
 

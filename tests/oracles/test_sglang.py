@@ -52,10 +52,17 @@ def test_what_is_asked_for_decides_who_is_let_in():
 
 @pytest.mark.parametrize(
     ("number", "n_steps", "n_found", "sum_s"),
-    [(65, 546, 3456, 246.4971009135), (69, 2626, 7808, 437.158249227)],
+    [
+        (65, 546, 3456, 246.4971009135),
+        (69, 2626, 7808, 437.158249227),
+        (91026, 362, 4928, 28.6648988455),
+    ],
 )
-def test_prefixes_are_kept_fresh_by_passes_with_somebody_waiting(number, n_steps, n_found, sum_s):
-    """Answers of 0.5.23: passes in which a prompt is cut and nobody waits are not counted."""
+def test_text_is_kept_and_evicted_as_by_the_engine_itself(number, n_steps, n_found, sum_s):
+    """Answers of 0.5.23: passes in which a prompt is cut and nobody waits are not counted.
+
+    In 91026 decodes ride along with prompts: text goes for the prompts first, for decodes then.
+    """
     case = mixed(number)
     found = ours(case | {"requests": columns_of(case["requests"])})
     assert (found["n_steps"], sum(found["hits"])) == (n_steps, n_found)

@@ -8,10 +8,10 @@ from gpuplan.simulation.serving.kernels.sglang.queue import sort_rows, wait
 from gpuplan.simulation.serving.kernels.sglang.rows import (
     RUNNING,
     end_soon,
+    has_pages,
     leave,
     make_room,
     n_made,
-    n_needed,
     run,
 )
 
@@ -105,7 +105,7 @@ def _sort_running(e: AnyEngine) -> tuple[int, int]:
 def _retract(e: AnyEngine) -> None:
     """Whoever has made fewest tokens waits again, last, until the others have their pages."""
     s, (here, n), is_first = e.scalar, _sort_running(e), True
-    while n > 1 and (is_first or s[st.FREE] < n_needed(e)):
+    while n > 1 and (is_first or not has_pages(e)):
         n, is_first = n - 1, False
         v = e.scratch[here, n, 1]
         i = e.slot[v, st.ID]
@@ -138,7 +138,7 @@ def draw_decode(e: AnyEngine) -> bool:
     if s[st.N_DECODES] == 0:
         o[sg.FULL] = 0
         return False
-    if s[st.FREE] >= n_needed(e):
+    if has_pages(e):
         o[sg.DECAYS] += 1
     elif n_ending > 0:
         o[sg.FULL] = 0

@@ -23,6 +23,7 @@ from gpuplan.simulation.serving.kernels.sglang.prefill import draw_prefill
 from gpuplan.simulation.serving.kernels.sglang.queue import see_arrivals
 from gpuplan.simulation.serving.kernels.sglang.rows import (
     RUNNING,
+    has_pages,
     keep,
     leave,
     make_room,
@@ -71,7 +72,7 @@ def _send_decode(e: AnyEngine) -> None:
 
 @part
 def _carry(e: AnyEngine) -> int:
-    """Decodes that ride along with the prompts, where their pages fit too."""
+    """Decodes that ride along with the prompts, which have their pages, where theirs fit too."""
     s, o = e.scalar, e.own
     if not (e.rule[sg.IS_MIXING] and e.rule[sg.CHUNK]):
         return st.ZERO
@@ -80,62 +81,53 @@ def _carry(e: AnyEngine) -> int:
     if drop_ending(e) > 0:
         o[sg.FULL] = 0
     o[sg.N_GONE] = o[sg.GONE_LEFT] = 0
-    free = s[st.FREE]
-    for at in range(o[sg.N_BATCH]):
-        done = e.slot[e.batch[1 - o[sg.BACK], at, sg.ROW_SLOT], st.DONE]
-        free -= n_blocks(e.limit, done + e.batch[1 - o[sg.BACK], at, sg.TOKENS]) - n_blocks(
-            e.limit, done
-        )
-    return int(s[st.N_DECODES]) if free >= n_needed(e) else st.ZERO
+    if not has_pages(e):
+        return st.ZERO
+    make_room(e, s[st.N_DECODES] << e.limit[st.BLOCK_BITS])
+    return int(s[st.N_DECODES])
 
 
 @part
 def _count_prompts(e: AnyEngine) -> None:
     """The tokens of the batch, and the pairs of tokens that attention sees."""
-    s, o = e.scalar, e.own
+    s, which = e.scalar, 1 - e.own[sg.BACK]
     s[st.PREFILL_TOKENS] = s[st.PREFILL_PAIRS] = s[st.N_ENDED] = 0
-    for at in range(o[sg.N_BATCH]):
-        done, n = (
-            e.slot[e.batch[1 - o[sg.BACK], at, sg.ROW_SLOT], st.DONE],
-            e.batch[1 - o[sg.BACK], at, sg.TOKENS],
-        )
+    for at in range(e.own[sg.N_BATCH]):
+        done, n = e.slot[e.batch[which, at, sg.ROW_SLOT], st.DONE], e.batch[which, at, sg.TOKENS]
         s[st.PREFILL_TOKENS] += n
         s[st.PREFILL_PAIRS] += n * (2 * done + n)
-        s[st.N_ENDED] += e.batch[1 - o[sg.BACK], at, sg.ENDS]
+        s[st.N_ENDED] += e.batch[which, at, sg.ENDS]
 
 
 @part
 def _compute_prompts(e: AnyEngine) -> None:
     """The tokens of the batch take their pages."""
-    s, o = e.scalar, e.own
-    for at in range(o[sg.N_BATCH]):
-        v = e.batch[1 - o[sg.BACK], at, sg.ROW_SLOT]
-        done = e.slot[v, st.DONE]
-        s[st.FREE] -= n_blocks(e.limit, done + e.batch[1 - o[sg.BACK], at, sg.TOKENS]) - n_blocks(
-            e.limit, done
-        )
-        e.slot[v, st.DONE] = done + e.batch[1 - o[sg.BACK], at, sg.TOKENS]
+    which = 1 - e.own[sg.BACK]
+    for at in range(e.own[sg.N_BATCH]):
+        v = e.batch[which, at, sg.ROW_SLOT]
+        done, n = e.slot[v, st.DONE], e.batch[which, at, sg.TOKENS]
+        e.scalar[st.FREE] -= n_blocks(e.limit, done + n) - n_blocks(e.limit, done)
+        e.slot[v, st.DONE] = done + n
 
 
 @rare
 def _send_prefill(e: AnyEngine) -> None:
     s, o, bits, to = e.scalar, e.own, e.limit[st.BLOCK_BITS], 2 * (1 - e.own[sg.BACK])
-    carried = _carry(e)
     _count_prompts(e)
-    n_all, n_rows = s[st.PREFILL_TOKENS] + carried, o[sg.N_BATCH] + carried
-    make_room(e, n_all + ((n_rows << bits) if bits > 0 else 0))
+    make_room(e, s[st.PREFILL_TOKENS] + ((o[sg.N_BATCH] << bits) if bits > 0 else 0))
+    _compute_prompts(e)
+    carried = _carry(e)
     n_decodes, context = s[st.N_DECODES], s[st.CONTEXT]
     if carried == 0:
         s[st.N_DECODES] = s[st.CONTEXT] = 0
     step_s, e.flight_s[to], e.flight_s[to + 1] = mixed_step_s(e)
     s[st.N_DECODES], s[st.CONTEXT] = n_decodes, context
-    _compute_prompts(e)
     position = st.MINUS_ONE
     if carried > 0:
         _go_on(e)
         position = s[st.STEP]
     o[sg.CARRIED] = carried
-    _send(e, ticks(step_s), n_all, o[sg.N_BATCH], position)
+    _send(e, ticks(step_s), s[st.PREFILL_TOKENS] + carried, o[sg.N_BATCH], position)
 
 
 @part

@@ -176,3 +176,11 @@ def leave(e: AnyEngine, v: int) -> None:
 def n_needed(e: AnyEngine) -> int:
     """Pages that one more token of each that decodes takes."""
     return blocks_between(e.scalar, e.limit, e.scalar[st.STEP], st.ONE)
+
+
+@part
+def has_pages(e: AnyEngine) -> bool:
+    """One more token of each that decodes has its pages: text goes for them, even in vain."""
+    n = n_needed(e)
+    make_room(e, n << e.limit[st.BLOCK_BITS])
+    return bool(e.scalar[st.FREE] >= n)
