@@ -85,6 +85,7 @@ ELEMENT_BYTES = {
 }
 CACHE_BYTES = {"fp8": 1.0, "int8": 1.0}
 USUAL_CACHE_BYTES = 2.0
+LORA_BYTES = 2.0  # of an adapter's element
 # Weights and gradients in 16 bits, and the two moments of Adam in 32 [Rajbhandari2020].
 GRADIENT_BYTES, MOMENT_BYTES = 2.0, 8.0
 WHOLE_STATES = ("none", "ddp", "zero1", "zero2", "distributed")
@@ -122,8 +123,14 @@ def have_bytes(pool: Document, visible_bytes: float) -> float:
 
 
 def _serving_bytes(pool: Document, model: Model, workload: Workload) -> float:
-    """Weights and the KV cache of the longest request, over the accelerators of a replica."""
+    """Weights, LoRA slots and the longest request's KV cache, over a replica's accelerators.
+
+    A slot holds two rows and two columns of the hidden width in every layer, at least.
+    """
     weights = model.n_params * element_bytes(pool["precision"])
+    if isinstance(workload.work, Serving) and (adapters := workload.work.request.adapters):
+        rows = int(pool.get("max_loras") or 0) * adapters.rank * model.main.n_layers
+        weights += LORA_BYTES * 4.0 * model.main.hidden_size * rows
     cache = kv_bytes(model, longest_tokens(workload), workload.cache_precision or "")
     return (weights + cache) / n_per_replica(pool)
 

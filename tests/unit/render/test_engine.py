@@ -70,6 +70,8 @@ def test_adapters_get_their_slots():
     settings = replace(SETTINGS, lora=LoraSlots(n_slots=4, max_rank=32))
     _, found = flags(deployed_pool(served=served_model(settings=settings)))
     assert (found["--max-loras"], found["--max-lora-rank"]) == ("4", "32")
+    _, found = flags(deployed_pool(served=served_model("sglang", "0.5.9", settings=settings)))
+    assert (found["--max-loras-per-batch"], found["--max-lora-rank"]) == ("4", "32")
 
 
 def test_sglang_counts_ranks_of_data_parallelism_within_its_tensor_size():

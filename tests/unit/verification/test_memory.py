@@ -1,5 +1,7 @@
 """Memory by hand: Llama-3.1-8B has 8.03e9 parameters and 131,072 bytes of KV cache a token."""
 
+from dataclasses import replace
+
 import pytest
 
 from gpuplan.domain.scenario.workload import Training
@@ -13,6 +15,14 @@ from gpuplan.verification.physics import (
 )
 
 PARAMS = 8.03e9
+
+
+def with_request(facts, **changes):
+    """The facts of a service whose requests are of another shape."""
+    [work] = facts.scenario.workloads
+    request = replace(work.work.request, **changes)
+    served = replace(work, work=replace(work.work, request=request))
+    return replace(facts, scenario=replace(facts.scenario, workloads=(served,)))
 
 
 def test_weights_and_the_longest_request_on_one_card(document, facts):
@@ -72,3 +82,14 @@ def test_states_of_a_run_by_their_sharding(facts, method, sharding, each):
     pool = {"n_accelerators": 8, "tp": 1, "pp": 1, "sharding": sharding, "precision": "bf16"}
     found = _training_bytes(pool, facts.models["assistant"], run(method))
     assert found == pytest.approx(PARAMS * each, rel=1e-3)
+
+
+def test_slots_of_adapters_take_their_room(document, pool, facts):
+    [bare] = memory_checks(document, facts)
+    adapted = with_request(facts, n_adapters=100, lora_rank=64)
+    pool["max_loras"] = 100
+    [slots] = memory_checks(document, adapted)
+    # Four vectors of 4,096 in each of 32 layers, 64 times, two bytes each: 67 MB an adapter.
+    assert slots.claimed - bare.claimed == pytest.approx(100 * 0.0671, rel=1e-3)
+    pool["max_loras"] = 2000
+    assert not next(memory_checks(document, adapted)).ok

@@ -75,9 +75,6 @@ class LoraSlots:
     max_rank: int
 
 
-# vLLM's max_loras of a plan: adapters in GPU memory at once, so that all sequences of an iteration
-# find theirs; further ones wait in host memory (max_cpu_loras) and are copied when asked for.
-MOST_SLOTS = 32
 USUAL_RANK = 16  # where none is stated
 
 

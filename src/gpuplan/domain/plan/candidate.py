@@ -41,13 +41,14 @@ class AcceleratorShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSteps:
-    """How the steps of a training run are made; empty where a pool serves."""
+    """How the steps of a training run are made; of a pool that serves, the adapters of one."""
 
     vp: int = 1  # model chunks of a pipeline stage
     micro_batch: int = 0  # samples at once
     global_batch: int = 0  # samples of one step
     recompute: str = ""  # activations that are computed again
     fabric: str = ""  # between servers, as predict-training reads it
+    max_loras: int = 0  # of an engine: LoRA adapters in memory at once, and in one step; 0: none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +91,12 @@ class Candidate:
     offer: str = ""  # the user's own offer that capacity was given for; empty: any
     is_node: bool = False  # a replica is one whole node of that offer, whatever it carries
     is_quantized_below: bool = False  # narrower than published: the user's call on quality
+
+    @property
+    def n_slots(self) -> int:
+        """LoRA adapters that its engine holds at once; 0: none are asked for."""
+        lora = self.settings.lora if self.settings else None
+        return lora.n_slots if lora else 0
 
     @property
     def n_accelerators(self) -> int:

@@ -95,17 +95,15 @@ class ClosedLoop:
     input_tokens: Ints
     output_tokens: Ints
     prefix_tokens: Ints | None = None  # of a prompt, that stood in the user's rows before it
+    adapter: Ints | None = None  # LoRA adapter that it asks for
 
     def take(self, rows: ArrayLike) -> "ClosedLoop":
         """The named rows, or those of a mask."""
-        chosen, stated = np.asarray(rows), self.prefix_tokens
-        return ClosedLoop(
-            user=ints(self.user[chosen]),
-            think_s=floats(self.think_s[chosen]),
-            input_tokens=ints(self.input_tokens[chosen]),
-            output_tokens=ints(self.output_tokens[chosen]),
-            prefix_tokens=None if stated is None else ints(stated[chosen]),
-        )
+        chosen = np.asarray(rows)
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        taken = {name: column[chosen] for name, column in columns.items() if column is not None}
+        think_s = floats(taken.pop("think_s"))
+        return ClosedLoop(think_s=think_s, **{name: ints(each) for name, each in taken.items()})
 
 
 def requests_of(
@@ -138,7 +136,7 @@ def alike(
 ) -> Requests:
     """The same outputs, as asked for, at other times; of conversations nothing is known."""
     tokens = requests.input_tokens if input_tokens is None else input_tokens
-    grouping = Grouping(max_tokens=requests.max_tokens)
+    grouping = Grouping(max_tokens=requests.max_tokens, adapter=requests.adapter)
     return requests_of(arrive_s, tokens, requests.output_tokens, grouping=grouping)
 
 

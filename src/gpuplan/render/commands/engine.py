@@ -129,6 +129,7 @@ def _vllm(one: ReplicaShape, served: ServedModel) -> Args:
 
 def _sglang(one: ReplicaShape, served: ServedModel) -> Args:
     layout, settings = one.layout, served.settings
+    lora = settings.lora
     found: list[tuple[str, object, bool]] = [
         ("--tp-size", layout.tp * layout.dp, True),
         ("--pp-size", layout.pp, layout.pp > 1),
@@ -141,6 +142,9 @@ def _sglang(one: ReplicaShape, served: ServedModel) -> Args:
         ("--mem-fraction-static", f"{settings.memory_use_frac:g}", True),
         ("--quantization", QUANTIZED.get(one.precision), _is_quantized(one, served)),
         ("--kv-cache-dtype", "fp8_e4m3", served.cache_precision.startswith("fp8")),
+        ("--enable-lora", True, lora is not None),
+        ("--max-loras-per-batch", lora.n_slots if lora else 0, lora is not None),
+        ("--max-lora-rank", lora.max_rank if lora else 0, lora is not None),
         ("--enable-metrics", True, True),
         ("--host", "0.0.0.0", True),
     ]

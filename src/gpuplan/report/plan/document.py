@@ -42,6 +42,8 @@ def plan_document(answer: Answer) -> Document:
             del body["plan"]["orders"]
         for pool in body["plan"]["pools"]:
             pool.update(pool.pop("layout"), **pool.pop("steps"))
+            if not pool["max_loras"]:  # it serves no adapters
+                del pool["max_loras"]
             if pool["use"]["load_frac"] == 1.0:  # the only pool of its workload
                 del pool["use"]["load_frac"]
     for key in ("largest", "question"):

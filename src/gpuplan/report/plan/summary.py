@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, TornadoBar
-from gpuplan.domain.plan.candidate import RunSteps
 from gpuplan.report.formats import percent, plural, span, usd
 from gpuplan.report.plan.headline import age_words, is_cpu, is_short, provider, slo_name, with_names
 from gpuplan.units import KWH, MONTH, YEAR
@@ -129,7 +128,7 @@ def _sentence(words: str) -> str:
 
 def _first_failure(plan: ChosenPlan) -> Iterator[Risk]:
     for pool in plan.pools:
-        if pool.steps != RunSteps():
+        if pool.steps.global_batch:
             why = "It restarts from its last checkpoint: have a spare server, or a supplier's word."
             yield Risk(f"{pool.workload}: a failed server stops the run", why)
         elif pool.n_replicas and not pool.n_spare_replicas and not is_cpu(pool):

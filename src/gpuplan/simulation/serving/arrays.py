@@ -259,7 +259,9 @@ def loop_requests(loop: ClosedLoop) -> Requests:
     if history is not None:
         # A row without history begins a conversation.
         group = np.cumsum((history == 0) | (np.diff(loop.user, prepend=-1) != 0))
-    grouping = Grouping(session=loop.user, prefix_group=group, prefix_tokens=history)
+    grouping = Grouping(
+        session=loop.user, prefix_group=group, prefix_tokens=history, adapter=loop.adapter
+    )
     none = np.zeros(len(loop.user))
     return requests_of(none, loop.input_tokens, loop.output_tokens, grouping=grouping)
 

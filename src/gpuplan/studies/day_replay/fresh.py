@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 
 from gpuplan.domain.columns import Ints, floats, ints
+from gpuplan.domain.inference.serving import USUAL_RANK
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.plan.answer import Answer, PlannedPool
 from gpuplan.domain.plan.candidate import Candidate
@@ -23,6 +24,7 @@ from gpuplan.stages import begin
 from gpuplan.studies.day_replay.day import POOL
 from gpuplan.studies.naming import allowed_ids, model_named
 from gpuplan.studies.planning.inputs import PlanInputs
+from gpuplan.studies.sizing.adapters import with_slots
 from gpuplan.studies.sizing.candidates import candidates_of
 from gpuplan.studies.sizing.simulator import FleetSimulator
 from gpuplan.studies.sizing.streams import Load, UserStreams
@@ -127,6 +129,9 @@ def _simulator(task: SizingTask, pool: PlannedPool) -> FleetSimulator | None:
 def planned_candidate(task: SizingTask, pool: PlannedPool) -> Candidate | None:
     """The candidate that the pool is made of; None where it was not chosen among candidates."""
     spread, accepted = pool.layout.spread, candidates_of(task)[0].accepted
+    if pool.steps.max_loras:  # as many slots as the plan names
+        rank = task.evaluator.load.adapters.rank if task.evaluator.load.adapters else USUAL_RANK
+        accepted = tuple(with_slots(each, pool.steps.max_loras, rank) for each in accepted)
     if not spread.is_disaggregated and not pool.layout.role:
         return next((each for each in accepted if _is_of(pool, each)), None)
     # Groups are made of engines that are candidates themselves; so is the pool of one role.
@@ -142,6 +147,7 @@ def _is_of(pool: PlannedPool, candidate: Candidate) -> bool:
         and candidate.layout == pool.layout.spread
         and candidate.precision == pool.precision
         and (candidate.share.name if candidate.share else "") == pool.layout.share
+        and candidate.n_slots == pool.steps.max_loras
     )
 
 

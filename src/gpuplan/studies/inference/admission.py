@@ -81,8 +81,9 @@ def _block_rules(rules: VllmVersion, typed: AdmissionRequest, n_blocks: int) -> 
 
 def _most_adapters(setup: ServingSetup) -> int | None:
     """LoRA adapters of one iteration, where there is not room for all of them."""
-    use = setup.load.adapters
-    return use.n_held if use is not None and use.n_held < use.n_adapters else None
+    use, slots = setup.load.adapters, setup.settings.lora
+    is_short = use is not None and slots is not None and slots.n_slots < use.n_adapters
+    return slots.n_slots if is_short and slots else None
 
 
 def _or(requested: bool | None, usual: bool) -> bool:

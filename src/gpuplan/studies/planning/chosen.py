@@ -165,7 +165,7 @@ def _pool(choice: Choice, row: FleetRow, *, is_first: bool, is_shared: bool) -> 
         source=_source(lines) if lines else _shared_source(choice, option),
         n_spare_replicas=row.sized.reserve.n_spare,
         engine=_engine(row.sized),
-        steps=candidate.run.steps if candidate.run else RunSteps(),
+        steps=candidate.run.steps if candidate.run else RunSteps(max_loras=candidate.n_slots),
         purchases=lines,
         use=_use(choice, row),
     )

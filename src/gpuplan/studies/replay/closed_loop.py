@@ -18,6 +18,7 @@ from gpuplan.domain.traffic.drawn import DrawnLoad, LoadSource
 from gpuplan.domain.traffic.stream import ClosedLoop, Grouping, requests_of
 from gpuplan.errors import InputError, Problem
 from gpuplan.studies.inference.prefix import fresh_requests
+from gpuplan.studies.replay.marks import with_adapters
 from gpuplan.units import DAY
 
 MOST_REQUESTS = 50_000_000  # all are kept in memory
@@ -58,6 +59,7 @@ def users_loop(users: Users, n_users: int, n_each: int, *, seed: int) -> ClosedL
     requested = requests_of(
         np.zeros(len(loop.user)), loop.input_tokens, np.maximum(1, np.rint(output))
     )
+    requested = with_adapters(requested, users.shape.adapters, seed=seed)
     requested = within_context(requested, users.max_tokens)
     requested = fresh_requests(requested, users.shape.prefix_hit_frac.mid)
     # Think times of exactly this mean: N = X (R + Z) holds in a short run as well.
@@ -69,6 +71,7 @@ def users_loop(users: Users, n_users: int, n_each: int, *, seed: int) -> ClosedL
         think_s=floats(think_s),
         input_tokens=requested.input_tokens,
         output_tokens=requested.output_tokens,
+        adapter=requested.adapter,
     )
 
 
@@ -84,7 +87,7 @@ def described_loop(work: Serving, *, seed: int) -> LoadSource:
     n_users = max(1, round(work.arrivals.n_concurrent or 1.0))
     n_each = max(LEAST_EACH, min(N_EACH, DESCRIBED_REQUESTS // n_users))
     loop = users_loop(users_of(work), n_users, n_each, seed=seed)
-    grouping = Grouping(session=loop.user)
+    grouping = Grouping(session=loop.user, adapter=loop.adapter)
     requests = requests_of(
         np.zeros(len(loop.user)), loop.input_tokens, loop.output_tokens, grouping=grouping
     )

@@ -43,8 +43,8 @@ def one_priority(limits: EngineLimits, requests: Requests) -> list[Assumption]:
 
 
 def with_adapters(requests: Requests, use: LoraUse | None, *, seed: int = 0) -> Requests:
-    """Each request with a LoRA adapter, where engines have not room for all of them at once."""
-    if use is None or use.n_held == use.n_adapters or (requests.adapter >= 0).any():
+    """Each request with a LoRA adapter: who waits for one, the engine's slots decide."""
+    if use is None or (requests.adapter >= 0).any():
         return requests
     draws = stream(seed, "adapters")
     adapter = draws.integers(0, use.n_adapters, len(requests))

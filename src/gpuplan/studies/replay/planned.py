@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from gpuplan.demand.statistics import peak_hour
-from gpuplan.domain.inference.serving import MOST_SLOTS, LoraUse
+from gpuplan.domain.inference.serving import LoraUse
 from gpuplan.domain.plan.answer import Answer, PlannedPool
 from gpuplan.domain.plan.roles import merged
 from gpuplan.domain.provenance import Assumption
@@ -19,7 +19,6 @@ from gpuplan.domain.scenario.scenario import Scenario
 from gpuplan.domain.scenario.workload import Serving, Workload
 from gpuplan.domain.simulation.simulation import (
     EngineRequest,
-    PreparedFleet,
     ReplicaRequest,
     SimulateRequest,
     Simulation,
@@ -28,7 +27,6 @@ from gpuplan.domain.traffic.drawn import LoadSource
 from gpuplan.errors import InputError, one
 from gpuplan.inputs.plan_file import read_plan
 from gpuplan.inputs.scenario.read import scenario_from_dict
-from gpuplan.studies.inference.admission import SGLANG
 from gpuplan.studies.replay.joined import joined
 from gpuplan.studies.replay.replicas import prepared, simulate_load
 from gpuplan.studies.replay.scenario import described_load, served_workload, with_described
@@ -69,7 +67,7 @@ def simulate_planned(
         taken = replace(taken, assumptions=(*taken.assumptions, *_stated(pool, n)))
         requested, on = _requested(pool, served, taken, n, seed), _accelerators(pool)
         ready = prepared(model, on, taken.requests, requested, overlays=overlays, store=store)
-        found.append(simulate_load(_any_adapter(ready) if taken.loop else ready, taken, requested))
+        found.append(simulate_load(ready, taken, requested))
     return found[0] if len(found) == 1 else joined(found, requested)
 
 
@@ -87,8 +85,8 @@ def _requested(
     pool: PlannedPool, served: Workload, taken: LoadSource, n: int, seed: int
 ) -> SimulateRequest:
     assert isinstance(served.work, Serving)
-    request = _with_adapters(_request(pool, n, seed), served.work.request.adapters)
-    return with_described(request, taken)
+    adapters = served.work.request.adapters
+    return with_described(_request(pool, n, seed, adapters), taken)
 
 
 def _accelerators(pool: PlannedPool) -> str:
@@ -175,7 +173,9 @@ def _busiest_hour(taken: LoadSource) -> LoadSource:
     return replace(taken, requests=taken.requests.take(rows), blocks=None)
 
 
-def _request(pool: PlannedPool, n_replicas: int, seed: int) -> SimulateRequest:
+def _request(
+    pool: PlannedPool, n_replicas: int, seed: int, adapters: LoraUse | None
+) -> SimulateRequest:
     layout, (engine, _, version) = pool.layout, pool.engine.partition(" ")
     replica = ReplicaRequest(
         tp=layout.tp,
@@ -189,6 +189,7 @@ def _request(pool: PlannedPool, n_replicas: int, seed: int) -> SimulateRequest:
             n_decode=layout.n_decode,
         ),
         share=layout.share,
+        adapters=adapters and replace(adapters, n_slots=pool.steps.max_loras or None),
     )
     return SimulateRequest(
         n_replicas=n_replicas,
@@ -199,23 +200,6 @@ def _request(pool: PlannedPool, n_replicas: int, seed: int) -> SimulateRequest:
         seed=seed,
         warmup_s=None,
     )
-
-
-def _with_adapters(request: SimulateRequest, adapters: LoraUse | None) -> SimulateRequest:
-    """With the adapters that plans keep in memory; SGLang has no limit on them."""
-    scheduler = request.scheduler
-    if adapters is None or scheduler is None or scheduler.replica is None:
-        return request
-    n_slots = None if request.engine == SGLANG else MOST_SLOTS
-    replica = replace(scheduler.replica, adapters=replace(adapters, n_slots=n_slots))
-    return replace(request, scheduler=replace(scheduler, replica=replica))
-
-
-def _any_adapter(ready: PreparedFleet) -> PreparedFleet:
-    """Users of a closed loop name no adapters: none of them waits for a slot."""
-    limits = ready.fleet.limits
-    free = replace(limits, admission=replace(limits.admission, max_adapters=None))
-    return replace(ready, fleet=replace(ready.fleet, limits=free))
 
 
 def _stated(pool: PlannedPool, n: int) -> list[Assumption]:

@@ -164,9 +164,6 @@ def replayed(
     """One run of a fleet that is ready; `on_progress` hears how many requests have been taken."""
     loop, blocks = (None, None) if taken is None else (taken.loop, taken.blocks)
     requests = with_adapters(requests, ready.setup.load.adapters, seed=request.seed)
-    if loop is not None and ready.fleet.limits.admission.max_adapters is not None:
-        what = "with users who wait"
-        raise one(InputError, "simulate", "--max-loras", what, "use --rate or --trace")
     if loop is not None and ready.fleet.batching is not None:
         fix = "use --rate or --trace, or --batching continuous"
         raise one(InputError, "simulate", "--users", "with fixed batches", fix)
@@ -174,6 +171,7 @@ def replayed(
     if loop is None:
         routed_outcome(requests.take([0]), ready.fleet)
     else:
+        loop = replace(loop, adapter=requests.adapter)
         closed_outcome(first_of(loop), ready.fleet, bin_s=request.bin_s)
         n_loop = None if taken is None else taken.n_loop
         loop = ended_together(

@@ -27,7 +27,8 @@ from gpuplan.errors import Problem
 from gpuplan.performance.memory.layouts import layout_problems
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.performance.serving.engines import engine_settings
-from gpuplan.studies.sizing.evaluator import CandidateEvaluator, with_slots
+from gpuplan.studies.sizing.adapters import with_enough_slots
+from gpuplan.studies.sizing.evaluator import CandidateEvaluator
 from gpuplan.studies.sizing.task import SizingTask
 from gpuplan.studies.support import support_problems
 from gpuplan.units import GB
@@ -41,30 +42,35 @@ def candidates_of(task: SizingTask) -> tuple[Pruned, tuple[Assumption, ...]]:
     """All proposals, kept or rejected, with what was assumed."""
     evaluator = task.evaluator
     spec, assumed = _spec(task)
-    found = propose(
-        spec, evaluator.accelerators.values(), partial(_settings_for, evaluator, task.engine)
-    )
+    found = propose(spec, evaluator.accelerators.values(), partial(_settings_for, task.engine))
     networks = task.context.networks
     cards = evaluator.accelerators
-    found = (*over_servers(found, networks, cards), *_on_slices(spec, evaluator))
+    found = (*over_servers(found, networks, cards), *_on_slices(spec, task))
     found = tuple(each for each in found if task.is_requested(each) or _is_compared(task, each))
+    found = tuple(_served(task, each) for each in found)
     checks = _checks(task)
     pruned = cut.prune(found, checks)
     joined = [each for each in pruned.accepted if each.accelerator in networks]
     wider = with_wider_experts(_filled(joined, evaluator))
     stages = dict.fromkeys((*_stages(pruned, evaluator), *wider))
-    staged = cut.prune(over_servers(tuple(stages), networks, cards), checks)
+    wide = over_servers(tuple(stages), networks, cards)
+    staged = cut.prune(tuple(_served(task, each) for each in wide), checks)
     both = Pruned(
         accepted=(*pruned.accepted, *staged.accepted), rejected=(*pruned.rejected, *staged.rejected)
     )
     return both, (*task.policy_assumptions, *assumed)
 
 
-def _settings_for(
-    evaluator: CandidateEvaluator, engine: EngineChoice, card: Accelerator
-) -> EngineSettings:
-    usual = engine_settings(engine.name, version_pair(engine.name, engine.version), card)
-    return with_slots(usual, evaluator.load.adapters)
+def _settings_for(engine: EngineChoice, card: Accelerator) -> EngineSettings:
+    return engine_settings(engine.name, version_pair(engine.name, engine.version), card)
+
+
+def _served(task: SizingTask, candidate: Candidate) -> Candidate:
+    """With the LoRA adapters that requests ask for, where layout and format can be at all."""
+    evaluator = task.evaluator
+    if evaluator.load.adapters is None or _layout_problems(evaluator, candidate):
+        return candidate
+    return with_enough_slots(candidate, evaluator, task.limits)
 
 
 def _checks(task: SizingTask) -> list[cut.Check]:
@@ -113,7 +119,7 @@ def _chunk_check(task: SizingTask, candidate: Candidate) -> Rejection | None:
     """Smaller prefill chunks are worth a try only where a gap with such a chunk meets its SLO."""
     gaps = [limit for limit in task.limits if limit.metric == "itl"]
     card = task.evaluator.accelerator(candidate)
-    usual = _settings_for(task.evaluator, task.engine, card).max_batch_tokens
+    usual = _settings_for(task.engine, card).max_batch_tokens
     chunk = candidate.settings.max_batch_tokens if candidate.settings else usual
     if not gaps or chunk >= usual:
         return None
@@ -188,10 +194,10 @@ def _short_everywhere(short: Sequence[Candidate], enough: Sequence[Candidate]) -
     return [each for each in short if (each.accelerator, each.precision) not in kinds]
 
 
-def _on_slices(spec: ProposalSpec, evaluator: CandidateEvaluator) -> tuple[Candidate, ...]:
+def _on_slices(spec: ProposalSpec, task: SizingTask) -> tuple[Candidate, ...]:
     """MIG slices or time slices of accelerators for a model that takes less than half of one."""
     found: list[Candidate] = []
-    settings_for = partial(_settings_for, evaluator, spec.engine)
+    settings_for, evaluator = partial(_settings_for, spec.engine), task.evaluator
     for card in evaluator.accelerators.values():
         whole = propose(replace(spec, is_moe=False, limits_gaps=False), [card], settings_for)[0]
         memory = evaluator.longest_memory(whole)

@@ -1,6 +1,5 @@
 """Candidates of one served language model, evaluated: memory, work of an iteration, idle times."""
 
-from dataclasses import replace
 from functools import cache
 
 from gpuplan.calibration.inference.labels import inference_labels
@@ -11,48 +10,16 @@ from gpuplan.domain.calibration.constants import InferenceCalibration
 from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.inference.performance import ServingLoad, ServingSetup
-from gpuplan.domain.inference.serving import (
-    MOST_SLOTS,
-    EngineSettings,
-    InferenceMemory,
-    LoraSlots,
-    LoraUse,
-    ServingLayout,
-    StorageFormats,
-)
+from gpuplan.domain.inference.serving import InferenceMemory, StorageFormats
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.model.precision import format_named
 from gpuplan.domain.plan.candidate import Candidate
 from gpuplan.domain.simulation.simulation import EngineRequest, ReplicaRequest
 from gpuplan.performance.kernels.regimes import prefill_s
-from gpuplan.performance.memory.inference import lora_bytes, setup_memory
+from gpuplan.performance.memory.inference import setup_memory
 from gpuplan.performance.memory.storage import storage_of
 from gpuplan.studies.inference.deployment import EvaluatedDeployment, evaluated
 from gpuplan.studies.inference.predict import Ranged
-from gpuplan.units import GIB
-
-
-def with_slots(settings: EngineSettings, adapters: LoraUse | None) -> EngineSettings:
-    """The settings with room for the adapters that may be in use at once."""
-    if adapters is None:
-        return settings
-    n = min(adapters.n_adapters, MOST_SLOTS)
-    return replace(settings, lora=LoraSlots(n_slots=n, max_rank=adapters.rank))
-
-
-def adapter_lines(setup: ServingSetup) -> tuple[str, ...]:
-    """How many adapters are where, and the memory that they take."""
-    adapters, slots = setup.load.adapters, setup.settings.lora
-    if adapters is None or slots is None:
-        return ()
-    resident = lora_bytes(setup.model, slots, setup.storage, layout=setup.layout)
-    whole = replace(slots, n_slots=adapters.n_adapters)
-    host = lora_bytes(setup.model, whole, setup.storage, layout=ServingLayout())
-    return (
-        f"{slots.n_slots} of {adapters.n_adapters} LoRA adapters (rank {slots.max_rank}) sit in "
-        f"GPU memory at once (max_loras): {resident / GIB:.1f} GiB of each accelerator; all of "
-        f"them take {host / GIB:,.1f} GiB of host memory (max_cpu_loras)",
-    )
 
 
 class CandidateEvaluator:

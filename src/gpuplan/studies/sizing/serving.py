@@ -17,6 +17,7 @@ from gpuplan.domain.plan.sizing import (
 )
 from gpuplan.domain.provenance import Estimate
 from gpuplan.studies.inference.configuration import startup
+from gpuplan.studies.sizing.adapters import adapter_lines
 from gpuplan.studies.sizing.carried import (
     OVERLOAD_RATIO,
     LatencyProfile,
@@ -24,7 +25,6 @@ from gpuplan.studies.sizing.carried import (
     guessed_load,
 )
 from gpuplan.studies.sizing.draw import power_by_load, replica_power
-from gpuplan.studies.sizing.evaluator import adapter_lines
 from gpuplan.studies.sizing.likely import likely_need, middle_load, sure_need, with_odds
 from gpuplan.studies.sizing.reasons import band_text, no_fleet, violations_text
 from gpuplan.studies.sizing.simulator import LONGER, MOST_LONGER, FleetSimulator, SimulatedRun

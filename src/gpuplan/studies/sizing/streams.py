@@ -23,6 +23,7 @@ from gpuplan.studies.inference.closed_loop import closed_outcome
 from gpuplan.studies.inference.deployment import EvaluatedDeployment
 from gpuplan.studies.inference.prefix import fresh_requests
 from gpuplan.studies.replay.closed_loop import Users, users_loop
+from gpuplan.studies.replay.marks import with_adapters
 from gpuplan.studies.replay.routed import routed_outcome
 from gpuplan.units import HOUR
 
@@ -130,6 +131,7 @@ class RequestStreams:
         """Prompts without what is found in the cache, as they are timed and not as they share."""
         bare = alike(drawn, drawn.arrive_s)
         bare = replace(bare, output_tokens=ints(np.maximum(1, drawn.output_tokens)))
+        bare = with_adapters(bare, self._shape.adapters, seed=self._seed)
         bare = within_context(bare, self._max_tokens)
         return fresh_requests(bare, self._shape.prefix_hit_frac.mid)
 
