@@ -52,7 +52,8 @@ def test_window_caps_the_cache_with_one_block_to_spare():
 
 def test_vllm_keeps_chunks_of_local_attention_whole():
     chunked = Cache(n_heads=1, elements_per_head=16, window_tokens=64, is_chunked=True)
-    assert resident_entries(chunked, 4096, replace(ENGINE, name="vllm")) == 4096
+    assert resident_entries(chunked, 4096, replace(ENGINE, name="vllm 0.32")) == 4096
+    assert resident_entries(chunked, 4096, replace(ENGINE, name="vllm 0.9")) == 64 + 16
     assert resident_entries(chunked, 4096, replace(ENGINE, name="sglang")) == 64 + 16
 
 
@@ -60,6 +61,17 @@ def test_mixed_layers_add_up():
     mixed = models.model(models.dense_group(2), models.dense_group(2, window_tokens=64))
     full, local = 2 * 64, 2 * 64  # bytes per token of two layers
     assert one_sequence(mixed, 1024) == 1024 * full + 80 * local
+
+
+def test_vllm_pays_for_whole_groups_of_layers():
+    """Two full layers and five with a window: groups of two, of which one is half empty."""
+    mixed = models.model(models.dense_group(2), models.dense_group(5, window_tokens=64))
+    vllm, other = replace(ENGINE, name="vllm 0.32"), replace(ENGINE, name="sglang")
+    old = replace(ENGINE, name="vllm 0.8")
+    at = models.deployment(mixed, 1024)
+    need = [sequence_bytes(replace(at, engine=engine)) for engine in (vllm, other, old)]
+    assert need[0] - need[1] == 80 * 64
+    assert need[1] == need[2]
 
 
 def test_compressed_cache_keeps_one_entry_for_several_tokens():

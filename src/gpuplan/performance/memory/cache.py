@@ -1,12 +1,17 @@
 """Key-value cache: exact bytes per sequence, in whole blocks, per accelerator."""
 
 import math
+from dataclasses import replace
 
 from gpuplan.domain.inference.fit import Deployment
+from gpuplan.domain.inference.performance import ServingSetup
 from gpuplan.domain.inference.serving import EngineSettings, ServingLayout
 from gpuplan.domain.model.layers import Cache
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.model.precision import NumberFormat
+from gpuplan.domain.simulation.engine import HybridPool, KvGroup
+from gpuplan.performance.memory.groups import grouped, paid_layers
+from gpuplan.performance.serving.vllm import NONE, VllmVersion, vllm_version
 
 N_NULL_BLOCKS = 1
 NO_CACHE_BLOCKS = 2**30  # of a model that keeps nothing between iterations
@@ -19,7 +24,7 @@ def sequence_bytes(deployment: Deployment) -> float:
         n_layers
         * resident_entries(cache, deployment.load.context_tokens, engine)
         * entry_bytes(cache, deployment.storage.cache, layout)
-        for n_layers, cache in model.caches()
+        for n_layers, cache in paid_layers(model, layout, _rules(engine))
     )
     states = sum(
         group.n_layers * state.n_elements * state.element_bytes / min(layout.tp, state.n_heads)
@@ -34,10 +39,50 @@ def block_bytes(deployment: Deployment) -> float:
     model, layout = deployment.model, deployment.layout
     per_entry = sum(
         n * entry_bytes(cache, deployment.storage.cache, layout) / cache.tokens_per_entry
-        for n, cache in model.caches()
+        for n, cache in paid_layers(model, layout, _rules(deployment.engine))
         if cache.window_tokens is None
     )
     return per_entry / layout.cp * deployment.engine.block_tokens * _stage_frac(model, layout)
+
+
+def hybrid_pool(setup: ServingSetup, cache_bytes: float, rules: VllmVersion) -> HybridPool | None:
+    """The pool that so many bytes make; None where the engine has one kind of blocks alone."""
+    n_layers, kinds = grouped(setup.model, setup.layout, rules)
+    if not n_layers:
+        return None
+    one = entry_bytes(next(iter(kinds)), setup.storage.cache, setup.layout)
+    n_blocks = math.floor(cache_bytes / (n_layers * one * setup.settings.block_tokens))
+    # Assumption: a window comes before full attention, as in the first layers of every model known.
+    by_window = sorted(kinds.items(), key=lambda each: each[0].window_tokens is None)
+    groups = [_group(cache) for cache, n in by_window for _ in range(math.ceil(n / n_layers))]
+    n_left = n_blocks - N_NULL_BLOCKS
+    return (
+        HybridPool(groups=tuple(groups), n_blocks=n_left, n_layers=n_layers) if n_left > 0 else None
+    )
+
+
+def padded_ratio(setup: ServingSetup, context_tokens: int) -> float:
+    """KV cache of a sequence over what its layers and their windows alone would take."""
+    bare = replace(setup.settings, name="")
+    need = [
+        sum(
+            n * resident_entries(cache, context_tokens, engine) * cache.elements_per_head
+            for n, cache in paid_layers(setup.model, setup.layout, _rules(engine))
+        )
+        for engine in (setup.settings, bare)
+    ]
+    return need[0] / need[1] if need[1] else 1.0
+
+
+def _group(cache: Cache) -> KvGroup:
+    if cache.window_tokens is None:
+        return KvGroup(kind="full")
+    return KvGroup(kind="window", tokens=cache.window_tokens)
+
+
+def _rules(engine: EngineSettings) -> VllmVersion:
+    """Of vLLM's version; those of no version where the engine is another."""
+    return vllm_version(engine.name) if engine.name.startswith("vllm") else NONE
 
 
 def n_cache_blocks(
@@ -58,8 +103,7 @@ def resident_entries(cache: Cache, context_tokens: int, engine: EngineSettings) 
     if cache.role == "cross":
         return cache.window_tokens or context_tokens
     held_tokens, n_extra_blocks = context_tokens, 0
-    # vLLM keeps chunks of local attention whole by default since 0.10.1 [vLLM-V1-scheduler].
-    is_whole = cache.is_chunked and engine.name == "vllm"
+    is_whole = cache.is_chunked and _rules(engine).keeps_chunks
     if cache.window_tokens is not None and cache.window_tokens < context_tokens and not is_whole:
         # A window need not start where a block does, so it can touch one block more.
         held_tokens, n_extra_blocks = cache.window_tokens, 1

@@ -4,13 +4,12 @@ Layers of a kind (full attention, a sliding window) are dealt out to groups of e
 the last one padded; a block is as many tokens of one group [vLLM-V1-scheduler].
 """
 
-from math import ceil, floor
+from collections.abc import Iterator
+from math import ceil
 
-from gpuplan.domain.inference.performance import ServingSetup
+from gpuplan.domain.inference.serving import ServingLayout
 from gpuplan.domain.model.layers import Cache
 from gpuplan.domain.model.network import Model
-from gpuplan.domain.simulation.engine import HybridPool, KvGroup
-from gpuplan.performance.memory.cache import N_NULL_BLOCKS, entry_bytes
 from gpuplan.performance.serving.vllm import VllmVersion
 
 # One kind of layers may be so much more numerous than another before it is cut into more groups.
@@ -22,27 +21,25 @@ def has_windows(model: Model) -> bool:
     return any(c.window_tokens is not None and c.role == "kv" for _, c in model.caches())
 
 
-def hybrid_pool(setup: ServingSetup, cache_bytes: float, rules: VllmVersion) -> HybridPool | None:
-    """The pool that so many bytes make; None where the engine has one kind of blocks alone."""
-    kinds, layout = _kinds(setup.model), setup.layout
-    if not kinds or not rules.has_groups or layout.cp > 1 or not has_windows(setup.model):
-        return None
-    n_layers = _layers_of_a_group(list(kinds.values()), rules)
-    one = entry_bytes(next(iter(kinds)), setup.storage.cache, layout)
-    n_blocks = floor(cache_bytes / (n_layers * one * setup.settings.block_tokens))
-    # Assumption: a window comes before full attention, as in the first layers of every model known.
-    by_window = sorted(kinds.items(), key=lambda each: each[0].window_tokens is None)
-    groups = [_group(cache) for cache, n in by_window for _ in range(ceil(n / n_layers))]
-    n_left = n_blocks - N_NULL_BLOCKS
-    return (
-        HybridPool(groups=tuple(groups), n_blocks=n_left, n_layers=n_layers) if n_left > 0 else None
-    )
+def paid_layers(
+    model: Model, layout: ServingLayout, rules: VllmVersion
+) -> Iterator[tuple[int, Cache]]:
+    """Every cache with the layers that memory is paid for: whole groups of them."""
+    n_each, kinds = grouped(model, layout, rules)
+    if not n_each:
+        yield from model.caches()
+    for cache, n_layers in kinds.items():
+        yield ceil(n_layers / n_each) * n_each, cache
 
 
-def _group(cache: Cache) -> KvGroup:
-    if cache.window_tokens is None:
-        return KvGroup(kind="full")
-    return KvGroup(kind="window", tokens=cache.window_tokens)
+def grouped(
+    model: Model, layout: ServingLayout, rules: VllmVersion
+) -> tuple[int, dict[Cache, int]]:
+    """Layers of one group, and those of each kind; 0 and none where there is one kind of blocks."""
+    kinds = _kinds(model)
+    if not kinds or not has_windows(model) or not rules.has_groups or layout.cp > 1:
+        return 0, {}
+    return _layers_of_a_group(list(kinds.values()), rules), kinds
 
 
 def _kinds(model: Model) -> dict[Cache, int]:

@@ -12,6 +12,7 @@ from gpuplan.performance.kernels.regimes import (
     ServingCase,
 )
 from gpuplan.performance.kernels.step import StepConstants, StepWork
+from gpuplan.performance.memory.cache import padded_ratio
 from gpuplan.performance.memory.inference import setup_memory
 
 MANY = 1e9  # requests wait without end
@@ -32,13 +33,15 @@ def serving_case(setup: ServingSetup) -> tuple[ServingCase, bool]:
 def case_in(memory: InferenceMemory, setup: ServingSetup) -> ServingCase:
     """One replica's share of the load, where its memory is known."""
     load, n = setup.load, setup.n_replicas
+    n_tokens = max(1, int(load.input_tokens + load.output_tokens))
     least = LEAST_CACHE_FRAC * memory.visible_bytes
     return ServingCase(
         n_sequences=MANY if load.n_sequences is None else max(1.0, load.n_sequences / n),
         requests_per_s=(load.requests_per_s or 0.0) / n,
         input_tokens=float(load.input_tokens),
         output_tokens=float(load.output_tokens),
-        cache_bytes=max(memory.cache_bytes, least),
+        # Formulas count layers one by one; what an engine pads and keeps whole leaves less.
+        cache_bytes=max(memory.cache_bytes / padded_ratio(setup, n_tokens), least),
         n_stages=float(setup.layout.pp),
         cached_tokens=load.input_tokens * load.cached_input_frac,
         checked_tokens=1.0 if setup.drafts is None else float(setup.drafts.checked_tokens),

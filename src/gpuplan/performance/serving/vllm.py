@@ -16,6 +16,7 @@ class VllmVersion(NamedTuple):
     has_groups: bool = False
     pads_groups: bool = False  # kinds of layers nearly as many as each other make one group each
     pads_more: bool = False  # the same where one is up to half as many again, not a quarter
+    keeps_chunks: bool = False  # of local attention are whole, whatever has been passed of them
     caches_prefixes: bool = False  # equal leading blocks are kept and found again
     is_ahead: bool = False  # a step is drawn up while one runs (async scheduling)
     reserves_prompt: bool = False  # admitted only where the whole prompt has room
@@ -35,6 +36,7 @@ class VllmVersion(NamedTuple):
 SINCE = (
     ((0, 8), "caches_prefixes"),
     ((0, 9, 1), "has_groups"),
+    ((0, 10, 1), "keeps_chunks"),
     ((0, 12), "pads_groups"),
     ((0, 14), "is_ahead"),
     ((0, 18), "pads_more"),
@@ -50,6 +52,7 @@ SINCE = (
     ((0, 31), "lone_prompt_is_whole"),
 )
 N_PARTS, LAST_PATCH = 2, 99  # 0.9 alone is the last of its releases
+NONE = VllmVersion()
 NEWEST = VllmVersion(**{name: True for _, name in SINCE})
 # Engines without rules of their own here: as the newest, but nothing is drawn up ahead.
 OTHERS = NEWEST._replace(is_ahead=False)

@@ -35,8 +35,7 @@ from gpuplan.performance.kernels.regimes import (
     steady_token_s,
 )
 from gpuplan.performance.kernels.step import StepConstants, StepWork
-from gpuplan.performance.memory.cache import n_cache_blocks
-from gpuplan.performance.memory.groups import hybrid_pool
+from gpuplan.performance.memory.cache import hybrid_pool, n_cache_blocks
 from gpuplan.performance.memory.inference import setup_memory
 from gpuplan.performance.serving.regimes import case_in
 from gpuplan.performance.serving.sglang import LEAST_SEQUENCES, most_sequences
