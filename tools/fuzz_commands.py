@@ -70,7 +70,7 @@ WORKING: dict[str, list[list[str]]] = {
     "replan": [[PLAN, str(DATA / "service.json")]],
     "validate": [[str(DATA / "my_runs.csv")]],
     "calibrate": [[str(DATA / "my_runs.csv")]],
-    "sweep": [[str(DATA / "sweep.yaml"), "--workers", "1"]],
+    "sweep": [[str(DATA / "sweep.yaml"), "--workers", "1", "--store", "finished"]],
 }
 NUMBERS = [
     "0",

@@ -15,7 +15,8 @@ from gpuplan.domain.cluster.cluster import (
     SchedulingPolicy,
 )
 from gpuplan.domain.cluster.jobs import Jobs, JobTerms
-from gpuplan.simulation.cluster.run import simulate_cluster
+from gpuplan.simulation.cluster.run import simulate_cluster, with_all_teams
+from gpuplan.simulation.cluster.stream import ClusterStream
 from kernels.cluster.cases import DISTURBED, cluster, full_stream, quota_teams
 
 N_SEEDS = 20
@@ -320,4 +321,14 @@ def test_failures_go_on_until_the_last_job_has_ended():
         terms = JobTerms(checkpoint_s=np.full(1, HOUR))
         run = jobs_of([0.0], [200 * day], 8, terms=terms)
         found.append(int(simulate_cluster(described, run).jobs.n_failed[0]))
+        streamed = ClusterStream(with_all_teams(described, run), run.team_names, 0.0)
+        ended = streamed.feed(run, None)[0].outcomes
+        assert int(ended.n_failed[0]) == found[-1]
     assert abs(np.mean(found) - 40) < 3 * math.sqrt(40 / N_SEEDS) + 1
+
+
+def test_failures_end_where_nothing_can_end_any_more():
+    """Work that never reaches a checkpoint between failures: it stops somewhere."""
+    failures = NodeFailures(mtbf_s=HOUR, mttr_s=60.0)
+    endless = simulate_cluster(one_group(1, 8, failures=failures), jobs_of([0.0], [1e6], 8))
+    assert 30 * 24 < int(endless.jobs.n_failed[0]) < 2 * 32 * 30 * 24

@@ -1,6 +1,6 @@
 """Jobs and a cluster in, what became of every job out."""
 
-from collections.abc import Callable
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -24,7 +24,7 @@ from gpuplan.simulation.cluster.kernels.state import Sim
 from gpuplan.units import DAY
 
 N_BINS = 336
-ROUNDS = 12  # in which services and failures are extended until the last job has ended
+ROUNDS = 12  # in which services are extended until the last job has ended
 MOST_TIMES = 32  # the first span of failures: work that never ends between them stops somewhere
 PREEMPTING = ("priority", "shortest", "edf", "kueue")
 
@@ -46,48 +46,50 @@ def simulate_cluster(
     horizon_s = float(jobs.arrive_s[-1]) if len(jobs) else 0.0
     horizon_s = max(horizon_s, 1.0) if until_s is None else until_s
 
-    def replayed(services_s: float, failures_s: float) -> ClusterOutcome:
+    def replayed(services_s: float) -> ClusterOutcome:
         services = service_rows(cluster, jobs.week_s, services_s)
-        events = outside_events(cluster, failures_s)
+        events = outside_events(cluster, failing_s(horizon_s))
         extras = RunExtras(*services, *events, n_segments, n_bins, horizon_s / n_bins)
         sim, rows = cluster_state(cluster, jobs, extras)
         began = perf_counter()
-        run(sim, st.NEVER / 2 if until_s is None else until_s)
+        sim = run_until(sim, cluster, horizon_s, until_s)
         return _outcome(sim, rows, jobs, wall_s=perf_counter() - began)
 
-    failures_s = 2 * horizon_s + 30 * DAY
-    found = replayed(horizon_s, failures_s)
-    if until_s is not None:
-        return found
-    return _to_the_end(cluster, found, replayed, until=(horizon_s, failures_s))
+    found, services_s = replayed(horizon_s), horizon_s
+    for _ in range(ROUNDS if cluster.services and until_s is None else 0):
+        last_s = float(np.max(found.jobs.end_s, initial=0.0, where=np.isfinite(found.jobs.end_s)))
+        if last_s <= services_s:
+            break
+        found, services_s = replayed(last_s), last_s
+    return found
 
 
-def _to_the_end(
-    cluster: Cluster,
-    found: ClusterOutcome,
-    replayed: Callable[[float, float], ClusterOutcome],
-    until: tuple[float, float],
-) -> ClusterOutcome:
-    """The run with services and failures that go on until the last job has ended.
+def failing_s(horizon_s: float) -> float:
+    """How long failures are drawn for at first, where the last job comes then."""
+    return 2 * horizon_s + 30 * DAY
+
+
+def run_until(sim: Sim, cluster: Cluster, horizon_s: float, until_s: float | None) -> Sim:
+    """The run until then, or until its last job has ended: failures are drawn until it has.
 
     Draws of a node's failures are one stream: a longer one begins with the shorter.
     """
-    (services_s, failures_s), most_s = until, MOST_TIMES * until[1]
-    for _ in range(ROUNDS if cluster.services or cluster.failures else 0):
-        last_s = float(np.max(found.jobs.end_s, initial=0.0, where=np.isfinite(found.jobs.end_s)))
-        is_served = last_s <= services_s or not cluster.services
-        if is_served and (last_s <= failures_s or failures_s == most_s or not cluster.failures):
-            break
-        services_s = max(last_s, services_s)
-        failures_s = min(max(2 * last_s, failures_s), most_s)
-        found = replayed(services_s, failures_s)
-    return found
+    failures_s = failing_s(horizon_s)
+    most_s = failures_s * (MOST_TIMES if cluster.failures and until_s is None else 1)
+    while failures_s < most_s:
+        run(sim, failures_s)
+        c = sim.counter
+        if c[st.N_HEAP] == 0 and (c[st.N_QUEUED] == 0 or c[st.GPUS_DOWN] == 0):
+            break  # nothing runs, and what waits does not wait for a repair
+        failures_s = min(2 * failures_s, most_s)
+        event_at, event = outside_events(cluster, failures_s)
+        sim = sim._replace(event_at=event_at, event=event)
+    run(sim, st.NEVER / 2 if until_s is None else until_s)
+    return sim
 
 
 def with_all_teams(cluster: Cluster, jobs: Jobs) -> Cluster:
     """The cluster with a team for every one of the stream, in the stream's order."""
-    from dataclasses import replace  # noqa: PLC0415
-
     known = {team.name: team for team in cluster.teams}
     named = tuple(known.get(name, ClusterTeam(name=name)) for name in jobs.team_names)
     rest = tuple(team for team in cluster.teams if team.name not in jobs.team_names)

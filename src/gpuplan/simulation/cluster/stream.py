@@ -17,20 +17,19 @@ from gpuplan.errors import InputError, one
 from gpuplan.simulation.cluster.arrays import RunExtras, cluster_state, job_rows, state_of
 from gpuplan.simulation.cluster.events import outside_events
 from gpuplan.simulation.cluster.kernels import state as st
-from gpuplan.simulation.cluster.kernels.loop import run
 from gpuplan.simulation.cluster.kernels.state import Sim
 from gpuplan.simulation.cluster.run import (
     N_BINS,
     check_cluster,
+    failing_s,
     job_outcomes,
     job_runs,
+    run_until,
     timeline,
 )
-from gpuplan.units import DAY
 
 LIVING = (st.QUEUED, st.RUNNING, st.IN_CLOUD)
 SAME = ("node", "pool", "bits", "at", "team", "usage", "quota", "counter", "clock", "bins")
-FOREVER = st.NEVER / 2
 
 
 class EndedJobs(NamedTuple):
@@ -49,8 +48,8 @@ class ClusterStream:
         if cluster.services:
             fix = "replay a shorter trace whole, or reserve the GPUs as jobs"
             raise one(InputError, "stream", "services", "a stream has none", fix)
-        self.cluster, self.team_names = cluster, team_names
-        events = outside_events(cluster, 2 * horizon_s + 30 * DAY)
+        self.cluster, self.team_names, self.horizon_s = cluster, team_names, horizon_s
+        events = outside_events(cluster, failing_s(horizon_s))
         none = np.zeros((0, st.N_JOB), np.int64), np.zeros((0, st.N_WORK))
         self.extras = RunExtras(*none, *events, 0, N_BINS, max(horizon_s, 1.0) / N_BINS)
         self.sim: Sim | None = None
@@ -64,7 +63,8 @@ class ClusterStream:
         else:
             self.sim = carried(self.sim, self.cluster, jobs, self.extras)
         began = perf_counter()
-        run(self.sim, FOREVER if before_s is None else float(np.nextafter(before_s, -np.inf)))
+        until_s = None if before_s is None else float(np.nextafter(before_s, -np.inf))
+        self.sim = run_until(self.sim, self.cluster, self.horizon_s, until_s)
         self.wall_s += perf_counter() - began
         unfit = np.setdiff1d(np.arange(len(jobs)), rows)
         self.n_unfit += len(unfit)
