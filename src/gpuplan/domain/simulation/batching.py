@@ -3,8 +3,6 @@
 from gpuplan.domain.columns import Floats
 from gpuplan.domain.noun import dataclass
 
-BATCHINGS = ("continuous", "static", "dynamic")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchPolicy:

@@ -77,16 +77,18 @@ def _head(found: ClusterSimulation) -> str:
     row, use, cluster = found.all_jobs, found.use, found.cluster
     used = percent(use.batch_frac + use.service_frac)
     half = "at once" if row.wait_p50_s < 1 else f"within {span(row.wait_p50_s)}"
-    waits = f"half start {half}, 90 % within {span(row.wait_p90_s)}"
+    of = "of the others " if row.n_never else ""
+    waits = f"{of}half start {half}, 90 % within {span(row.wait_p90_s)}"
     if row.wait_p90_s < 1:
-        waits = "90 % or more start at once"
+        waits = f"{of}90 % or more start at once"
+    if row.n_never:
+        waits = f"{count(row.n_never)} can never start" + f", {waits}" * (row.n_never < row.n_jobs)
     text = (
         f"{plural(row.n_jobs, 'job')} on {count(cluster.n_accelerators)} GPUs "
         f"({cluster.policy.order}, {cluster.policy.blocking}): {waits}; {used} of GPU time used"
     )
     violated = [row.name for row in found.by_team if row.is_violated]
-    never = f"; {count(row.n_never)} never start" if row.n_never else ""
-    return text + never + (f"; out of target: {', '.join(violated)}" if violated else "") + "."
+    return text + (f"; out of target: {', '.join(violated)}" if violated else "") + "."
 
 
 def _body(found: ClusterSimulation) -> Document:

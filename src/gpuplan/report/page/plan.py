@@ -24,8 +24,7 @@ from gpuplan.report.page.charts import (
     range_strip,
     tornado_chart,
 )
-from gpuplan.report.plan.answer import plan_sheet, utilization_lines, why_lines
-from gpuplan.report.plan.certificate import certificate_line
+from gpuplan.report.plan.answer import certificate_lines, plan_sheet, utilization_lines, why_lines
 from gpuplan.report.plan.comparison import (
     cheapest_first,
     explain_sheet,
@@ -174,7 +173,7 @@ def _sections(answer: Answer) -> Iterator[Section]:
         yield Section("What else does the plan say?", (), tuple(charts), others)
     load = tuple(f"{load.workload}: {line}" for load in answer.load for line in load.lines)
     made = tuple(_assumptions(answer))
-    yield Section("What does it rest on?", (*load, *_certificate(answer)), (), made)
+    yield Section("What does it rest on?", (*load, *certificate_lines(answer)), (), made)
     rejected = tuple(table for table in left if table.title.startswith(REJECTED))
     if rejected:
         yield Section("What was rejected, and what would admit it?", (), (), rejected)
@@ -189,11 +188,6 @@ def _lines(answer: Answer) -> dict[str, tuple[str, ...]]:
         questions[2]: tuple(f"The next $10,000: {line}" for line in why.next_spend),
         questions[3]: utilization_lines(answer),
     }
-
-
-def _certificate(answer: Answer) -> Iterator[str]:
-    if answer.proof is not None and answer.proof.certificate:
-        yield certificate_line(answer.proof.certificate)
 
 
 def charts_of(answer: Answer) -> Iterator[tuple[str, str]]:

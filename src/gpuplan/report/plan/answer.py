@@ -81,14 +81,15 @@ def plan_sheet(answer: Answer) -> Sheet:
             ("Why, continued:", why_lines(answer)[N_LINES:]),
             ("What the odds rest on:", risk_basis(answer)),
             ("Safe utilization:", utilization_lines(answer)),
-            ("Verified:", tuple(_certificate_lines(answer))),
+            ("Verified:", tuple(certificate_lines(answer))),
             ("Load:", tuple(f"{load.workload}: {x}" for load in answer.load for x in load.lines)),
             ("All assumptions:", assumption_lines(answer.assumptions)),
         ),
     )
 
 
-def _certificate_lines(answer: Answer) -> Iterator[str]:
+def certificate_lines(answer: Answer) -> Iterator[str]:
+    """What the proof certifies; nothing where nothing was proved."""
     if answer.proof is not None and answer.proof.certificate:
         yield certificate_line(answer.proof.certificate)
 

@@ -4,13 +4,14 @@ Between parts the rows of jobs that ended make room for those to come; what wait
 carried over, renumbered in the same order, so that every start is that of one whole run.
 """
 
+from dataclasses import replace
 from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 
 from gpuplan.domain.cluster.cluster import Cluster
-from gpuplan.domain.cluster.jobs import JobNeeds, Jobs
+from gpuplan.domain.cluster.jobs import JobNeeds, Jobs, at_places
 from gpuplan.domain.cluster.outcome import ClusterOutcome, JobOutcomes
 from gpuplan.domain.columns import Ints
 from gpuplan.errors import InputError, one
@@ -68,7 +69,7 @@ class ClusterStream:
         self.wall_s += perf_counter() - began
         unfit = np.setdiff1d(np.arange(len(jobs)), rows)
         self.n_unfit += len(unfit)
-        return [self._ended(is_last=before_s is None), _never(jobs, unfit)]
+        return [self._ended(is_last=before_s is None), self._never(jobs, unfit)]
 
     def _ended(self, *, is_last: bool) -> EndedJobs:
         sim = self._state()
@@ -87,6 +88,13 @@ class ClusterStream:
         part = sim._replace(job=job, work=work)
         return EndedJobs(jobs, job_outcomes(part, np.arange(len(gone)), len(gone)))
 
+    def _never(self, jobs: Jobs, which: Ints) -> EndedJobs:
+        """Jobs that no group of nodes could ever hold."""
+        own = replace(at_places(jobs, which), needs=at_places(jobs.needs, which))
+        sim, none = self._state(), which[:0]
+        part = sim._replace(job=sim.job[none], work=sim.work[none])
+        return EndedJobs(own, job_outcomes(part, none, len(which)))
+
     def _state(self) -> Sim:
         if self.sim is None:
             raise one(InputError, "stream", "jobs", "no job was fed", "give a trace with jobs")
@@ -96,7 +104,7 @@ class ClusterStream:
         """The run so far, with what became of no job but of `jobs`, which ended nowhere."""
         sim = self._state()
         return ClusterOutcome(
-            jobs=_never(jobs, np.arange(len(jobs))).outcomes,
+            jobs=self._never(jobs, np.arange(len(jobs))).outcomes,
             timeline=timeline(sim),
             runs=job_runs(sim, np.empty(0, np.int64)),
             service_short_accelerator_s=0.0,
@@ -105,32 +113,6 @@ class ClusterStream:
             n_unfit=self.n_unfit,
             wall_s=self.wall_s,
         )
-
-
-def _never(jobs: Jobs, which: Ints) -> EndedJobs:
-    """Jobs that no group of nodes could ever hold."""
-    n = len(which)
-    nan, none, zero = np.full(n, np.nan), np.full(n, -1), np.zeros(n)
-    share = jobs.needs.share_frac
-    own = Jobs(
-        arrive_s=jobs.arrive_s[which],
-        duration_s=jobs.duration_s[which],
-        n_accelerators=jobs.n_accelerators[which],
-        team=jobs.team[which],
-        team_names=jobs.team_names,
-        needs=JobNeeds(share_frac=share[which] if len(share) else share),
-    )
-    found = JobOutcomes(
-        start_s=nan,
-        end_s=nan,
-        n_preempted=np.zeros(n, np.int64),
-        n_failed=np.zeros(n, np.int64),
-        held_accelerator_s=zero,
-        lost_accelerator_s=zero,
-        group=none,
-        node=none,
-    )
-    return EndedJobs(own, found)
 
 
 def carried(old: Sim, cluster: Cluster, jobs: Jobs, extras: RunExtras) -> Sim:

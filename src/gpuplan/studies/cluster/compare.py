@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuplan.domain.cluster.answer import PolicyRow, QuotaAdvice
+from gpuplan.domain.cluster.answer import PolicyRow, QuotaAdvice, WaitRow
 from gpuplan.domain.cluster.cluster import Cluster, NodeGroup, SchedulingPolicy
 from gpuplan.domain.cluster.jobs import Jobs
 from gpuplan.domain.cluster.outcome import ClusterOutcome
@@ -101,14 +101,8 @@ def _resized(cluster: Cluster, g: int, n_more: int) -> Cluster | None:
 
 def change_rows(
     n_changes: int, cluster: Cluster, jobs: Jobs, base: ClusterOutcome
-) -> tuple[PolicyRow, ...]:
-    """Each group of nodes smaller and larger by 1, 2, 4 … nodes, up to the number asked for."""
-    return tuple(_changes(n_changes, cluster, jobs, base))
-
-
-def _changes(
-    n_changes: int, cluster: Cluster, jobs: Jobs, base: ClusterOutcome
 ) -> Iterator[PolicyRow]:
+    """Each group of nodes smaller and larger by 1, 2, 4 … nodes, up to the number asked for."""
     steps = [k for k in (1, 2, 4, 8, 16, 32, 64) if k <= n_changes]
     for g, group in enumerate(cluster.groups):
         for k in [*(-k for k in reversed(steps)), *steps]:
@@ -146,7 +140,7 @@ def _mean_wait(jobs: Jobs, found: ClusterOutcome) -> float:
 def quota_advice(cluster: Cluster, jobs: Jobs, base: ClusterOutcome) -> tuple[QuotaAdvice, ...]:
     """For every team out of its wait target: the smallest quota that meets it."""
     return tuple(
-        _advice(cluster, jobs, row.name, row.wait_p90_s)
+        _advice(cluster, jobs, row)
         for row in team_rows(cluster.teams, jobs, base)
         if row.is_violated and any(t.name == row.name and t.quotas for t in cluster.teams)
     )
@@ -172,32 +166,30 @@ def quota_notes(cluster: Cluster, jobs: Jobs, base: ClusterOutcome) -> Iterator[
             )
 
 
-def _advice(cluster: Cluster, jobs: Jobs, name: str, wait_s: float) -> QuotaAdvice:
-    team = next(t for t in cluster.teams if t.name == name)
+def _advice(cluster: Cluster, jobs: Jobs, row: WaitRow) -> QuotaAdvice:
+    team = next(t for t in cluster.teams if t.name == row.name)
     quota = max(team.quotas, key=lambda q: q.n_accelerators)
-    target_s = team.wait_p90_s or 0.0
     groups = [g for g in cluster.groups if g.accelerator == quota.accelerator]
     step = groups[0].n_accelerators_per_node
     n_steps = int(max(0, sum(g.n_accelerators for g in groups) - quota.n_accelerators) // step)
 
-    def waits(k: int) -> float:
-        changed = with_quota(cluster, name, quota.accelerator, quota.n_accelerators + k * step)
+    def row_with(k: int) -> WaitRow:
+        changed = with_quota(cluster, row.name, quota.accelerator, quota.n_accelerators + k * step)
         rows = team_rows(changed.teams, jobs, simulate_cluster(changed, jobs))
-        return next(row.wait_p90_s for row in rows if row.name == name)
+        return next(one for one in rows if one.name == row.name)
 
-    then_s = waits(n_steps)
-    n_advised = None
-    if then_s <= target_s:
-        k = bisect_left(range(n_steps), True, key=lambda k: waits(k) <= target_s)
-        n_advised, then_s = quota.n_accelerators + k * step, waits(k)
+    then, n_advised = row_with(n_steps), None
+    if not then.is_violated:
+        k = bisect_left(range(n_steps), True, key=lambda k: not row_with(k).is_violated)
+        n_advised, then = quota.n_accelerators + k * step, row_with(k)
     return QuotaAdvice(
-        team=name,
+        team=row.name,
         accelerator=quota.accelerator,
         n_now=quota.n_accelerators,
         n_advised=n_advised,
-        wait_now_s=wait_s,
-        wait_then_s=then_s,
-        target_s=target_s,
+        wait_now_s=row.wait_p90_s,
+        wait_then_s=then.wait_p90_s,
+        target_s=team.wait_p90_s or 0.0,
     )
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from gpuplan.catalog.load import read_catalog
 from gpuplan.demand.jobs import JobGenerator, draw_jobs, fit_jobs, taken
 from gpuplan.domain.cluster.answer import EtaRequest, StartEstimate
 from gpuplan.domain.cluster.cluster import Cluster
@@ -23,10 +22,8 @@ from gpuplan.domain.cluster.outcome import ClusterOutcome
 from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.provenance import assume
 from gpuplan.errors import InputError, one
-from gpuplan.inputs.cluster import read_cluster
-from gpuplan.inputs.jobs.read import read_jobs
-from gpuplan.simulation.cluster.run import simulate_cluster, with_all_teams
-from gpuplan.studies.cluster.simulate import with_slices
+from gpuplan.simulation.cluster.run import simulate_cluster
+from gpuplan.studies.cluster.described import described
 from gpuplan.studies.cluster.start_range import (
     LEAST_RECORD,
     NEVER_S,
@@ -48,9 +45,7 @@ MOST_WORK = 20_000_000  # estimates x (jobs that wait)²: about 15 s
 
 def eta(cluster_file: Path, jobs_file: Path, request: EtaRequest) -> StartEstimate:
     """The start of a job on the cluster as the trace leaves it."""
-    cluster = with_slices(read_cluster(cluster_file), read_catalog())
-    jobs = read_jobs(jobs_file)
-    return start_estimate(with_all_teams(cluster, jobs), jobs, request)
+    return start_estimate(*described(cluster_file, jobs_file), request)
 
 
 def start_estimate(cluster: Cluster, jobs: Jobs, request: EtaRequest) -> StartEstimate:

@@ -3,17 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from gpuplan.domain.cluster.answer import ClusterAdvice, ClusterRequest, ClusterSimulation
-from gpuplan.domain.cluster.cluster import Cluster, NodeGroup, SlicePlaces
+from gpuplan.domain.cluster.cluster import Cluster
 from gpuplan.domain.cluster.jobs import Jobs, column
-from gpuplan.domain.columns import floats
-from gpuplan.domain.hardware.catalog import Catalog
 from gpuplan.domain.plan.deployed import RenderedFile
 from gpuplan.domain.provenance import Assumption
 from gpuplan.render.schedulers.shared import cluster_files
-from gpuplan.selection.slices import mig_rules
 from gpuplan.simulation.cluster.run import simulate_cluster, with_all_teams
 from gpuplan.studies.cluster.bills import team_bills
 from gpuplan.studies.cluster.compare import (
@@ -38,13 +33,11 @@ N_RUNS = 20_000  # runs of jobs that are kept for the Gantt chart
 
 def answers(cluster: Cluster, jobs: Jobs, request: ClusterRequest) -> ClusterSimulation:
     """What the replay says, and what was asked beside it."""
-    jobs = with_slice_shares(cluster, jobs)
     cluster = replace(with_all_teams(cluster, jobs), seed=request.seed)
     found = simulate_cluster(cluster, jobs, n_segments=N_RUNS)
-    every = slice(None)
     advice = ClusterAdvice(
         policies=policy_rows(request.policies, cluster, jobs, found),
-        changes=change_rows(request.n_changes, cluster, jobs, found),
+        changes=tuple(change_rows(request.n_changes, cluster, jobs, found)),
         last_useful=last_useful(cluster, jobs, found) if request.n_changes else (),
         quotas=quota_advice(cluster, jobs, found) if request.advises_quotas else (),
         fractions=fraction_advice(cluster, jobs) if request.advises_fractions else (),
@@ -59,48 +52,13 @@ def answers(cluster: Cluster, jobs: Jobs, request: ClusterRequest) -> ClusterSim
         found=found,
         by_team=team_rows(cluster.teams, jobs, found),
         by_size=size_rows(jobs, found),
-        all_jobs=wait_row("all", jobs, found, every),
+        all_jobs=wait_row("all", jobs, found, slice(None)),
         use=cluster_use(cluster, jobs, found),
         bills=team_bills(cluster, jobs, found),
         shares=wait_shares(jobs, found),
         advice=advice,
         assumptions=tuple(assumptions(cluster, jobs)),
     )
-
-
-def with_slices(cluster: Cluster, catalog: Catalog) -> Cluster:
-    """The cluster with the MIG profiles that the catalog knows of its GPU types."""
-    return replace(cluster, groups=tuple(_sliced(group, catalog) for group in cluster.groups))
-
-
-def _sliced(group: NodeGroup, catalog: Catalog) -> NodeGroup:
-    profiles = [p for p in catalog.mig_profiles if _is_same(p.accelerator, group.accelerator)]
-    shares = {p.name: p.compute_frac for p in profiles}
-    places = tuple(
-        SlicePlaces(
-            profile=rule.kind,
-            starts=rule.starts,
-            n_places=rule.n_places,
-            share_frac=shares[rule.kind],
-        )
-        for rule in mig_rules(profiles)
-    )
-    return replace(group, slices=places)
-
-
-def with_slice_shares(cluster: Cluster, jobs: Jobs) -> Jobs:
-    """Jobs on MIG slices count as their profile's share of a GPU's compute."""
-    needs = jobs.needs
-    if not len(needs.profile):
-        return jobs
-    known = {one.profile: one.share_frac for g in cluster.groups for one in g.slices}
-    shares = np.array([*(known.get(name, 1.0) for name in needs.profile_names), 1.0])
-    share = np.minimum(column(needs.share_frac, len(jobs), 1.0), shares[needs.profile])
-    return replace(jobs, needs=replace(needs, share_frac=floats(share)))
-
-
-def _is_same(one: str, other: str) -> bool:
-    return one.lower().replace(" ", "-") == other.lower().replace(" ", "-")
 
 
 def assumptions(cluster: Cluster, jobs: Jobs) -> Iterator[Assumption]:

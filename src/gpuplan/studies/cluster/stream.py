@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.cluster.answer import ClusterAdvice, ClusterRequest, ClusterSimulation, WaitRow
 from gpuplan.domain.cluster.cluster import Cluster
 from gpuplan.domain.cluster.jobs import Jobs
@@ -18,11 +17,12 @@ from gpuplan.domain.columns import Floats
 from gpuplan.domain.provenance import Assumption
 from gpuplan.errors import InputError, one
 from gpuplan.inputs.cluster import read_cluster
-from gpuplan.inputs.jobs.read import job_parts, read_jobs
+from gpuplan.inputs.jobs.read import job_parts
 from gpuplan.simulation.cluster.run import with_all_teams
 from gpuplan.simulation.cluster.stream import ClusterStream, EndedJobs
 from gpuplan.studies.cluster.bills import bills_of, team_sums
-from gpuplan.studies.cluster.simulate import answers, assumptions, with_slice_shares, with_slices
+from gpuplan.studies.cluster.described import as_named, described, with_slices
+from gpuplan.studies.cluster.simulate import answers, assumptions
 from gpuplan.studies.cluster.waits import SIZE_NAMES, WorkSums, by_size, use_of, waits_of, work_sums
 
 N_ROWS = 50_000  # of the trace at a time
@@ -64,10 +64,8 @@ class WaitSketch:
         self.wait.add(wait)
         self.slow.add(slow)
         self.n_jobs, self.n_never = self.n_jobs + len(wait), self.n_never + int((~is_in).sum())
-        self.sum_s, self.held_s = (
-            self.sum_s + float(wait[is_in].sum()),
-            self.held_s + allocated.sum(),
-        )
+        self.sum_s += float(wait[is_in].sum())
+        self.held_s += float(allocated.sum())
 
     def row(self, name: str, target_s: float | None = None) -> WaitRow:
         """What was counted."""
@@ -91,12 +89,12 @@ def simulate_jobs(
 ) -> ClusterSimulation:
     """Replay a trace on a described cluster; raises InputError where either cannot be read."""
     request = request or ClusterRequest()
-    cluster = with_slices(read_cluster(cluster_file), read_catalog())
     if not request.is_streamed:
-        return answers(cluster, read_jobs(jobs_file), request)
+        return answers(*described(cluster_file, jobs_file), request)
     if request.is_more_than_a_replay:
         fix = "leave out comparisons and advice, or --stream"
         raise one(InputError, "simulate", "--stream", "replays a trace once", fix)
+    cluster = with_slices(read_cluster(cluster_file))
     return _streamed(replace(cluster, seed=request.seed), jobs_file)
 
 
@@ -135,7 +133,7 @@ def _streamed(cluster: Cluster, jobs_file: Path) -> ClusterSimulation:
     cluster = with_all_teams(cluster, none)
     stream = ClusterStream(cluster, head.team_names, head.span_s)
     sums = StreamSums(cluster, head.team_names)
-    for jobs, before_s in _ahead(with_slice_shares(cluster, part) for part in parts):
+    for jobs, before_s in _ahead(as_named(cluster, part) for part in parts):
         sums.read(jobs)
         for ended in stream.feed(jobs, before_s):
             sums.add(ended)

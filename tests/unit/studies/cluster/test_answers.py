@@ -18,7 +18,9 @@ from gpuplan.domain.cluster.cluster import (
 )
 from gpuplan.domain.cluster.jobs import JobNeeds, Jobs
 from gpuplan.errors import InputError
+from gpuplan.report.cluster.sheet import cluster_sheet
 from gpuplan.studies.cluster.compare import NAMED, named_policy, with_quota
+from gpuplan.studies.cluster.described import as_named, with_slices
 from gpuplan.studies.cluster.simulate import answers
 from gpuplan.studies.cluster.stream import simulate_jobs
 from shared_data import ROOT
@@ -216,11 +218,45 @@ def test_slices_count_as_their_share():
         name="mig",
         groups=(NodeGroup(accelerator="A100-SXM-80GB", n_nodes=1, n_accelerators_per_node=1),),
     )
-    from gpuplan.catalog.load import read_catalog  # noqa: PLC0415
-    from gpuplan.studies.cluster.simulate import with_slices  # noqa: PLC0415
-
-    found = answers(with_slices(described, read_catalog()), jobs, ClusterRequest())
+    cluster = with_slices(described)
+    found = answers(cluster, as_named(cluster, jobs), ClusterRequest())
     assert found.found.jobs.held_accelerator_s[0] == pytest.approx(10.0, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("asked", "known", "meant"),
+    [
+        ("a100", ("A100-SXM-80GB", "H100"), "A100-SXM-80GB"),  # as Slurm's gres
+        ("NVIDIA-A100-SXM4-80GB", ("A100-SXM-80GB",), "A100-SXM-80GB"),  # as the device plugin
+        ("v100", ("V100-SXM2-32GB", "T4"), "V100-SXM2-32GB"),
+        ("gold", ("Gold-2024", "Golden"), "Gold-2024"),  # words of the user's own
+        ("L4", ("L40S",), "L4"),
+        ("a100", ("A100-X", "A100-Y"), "a100"),  # either could be meant
+    ],
+)
+def test_gpu_types_of_traces_are_found_under_the_clusters_names(asked, known, meant):
+    groups = (NodeGroup(accelerator=k, n_nodes=1, n_accelerators_per_node=8) for k in known)
+    cluster = Cluster(name="named", groups=tuple(groups))
+    jobs = jobs_of([(0, 70, 1, 0)], ("a",))
+    jobs = replace(jobs, needs=JobNeeds(accelerator=np.array([0]), accelerator_names=(asked,)))
+    named = as_named(cluster, jobs)
+    assert named.needs.accelerator_names == (meant,)
+    assert (len(named.remarks) > 0) == (meant != asked)
+    found = answers(cluster, named, ClusterRequest())
+    assert found.all_jobs.n_never == (meant == asked)
+
+
+def test_jobs_that_can_never_start_are_said_first_and_violate_their_target():
+    team = ClusterTeam(name="a", wait_p90_s=60.0)
+    group = NodeGroup(accelerator="H100", n_nodes=1, n_accelerators_per_node=8)
+    cluster = Cluster(name="small", groups=(group,), teams=(team,))
+    found = answers(cluster, jobs_of([(0, 70, 16, 0), (0, 70, 8, 0)], ("a",)), ClusterRequest())
+    assert found.by_team[0].is_violated
+    head = cluster_sheet(found).head
+    assert "1 can never start, of the others 90 % or more start at once" in head
+    assert "out of target: a" in head
+    none = answers(cluster, jobs_of([(0, 70, 16, 0)], ("a",)), ClusterRequest())
+    assert "1 can never start; 0 % of GPU time used" in cluster_sheet(none).head
 
 
 def test_gpu_types_that_are_not_there_are_reported():

@@ -5,13 +5,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.cluster.answer import ClusterRequest
 from gpuplan.domain.cluster.cluster import Cluster, NodeGroup
 from gpuplan.domain.cluster.jobs import JobNeeds, Jobs
 from gpuplan.selection.slices import SliceRule, maximal_geometries
+from gpuplan.studies.cluster.described import with_slices
 from gpuplan.studies.cluster.fractions import busy_level, partition
-from gpuplan.studies.cluster.simulate import answers, with_slices
+from gpuplan.studies.cluster.simulate import answers
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def a100():
     group = NodeGroup(
         accelerator="A100-SXM-80GB", n_nodes=2, n_accelerators_per_node=8, usd_per_accelerator_h=1.0
     )
-    return with_slices(Cluster(name="c", groups=(group,)), read_catalog())
+    return with_slices(Cluster(name="c", groups=(group,)))
 
 
 def profiles(cluster):

@@ -80,12 +80,14 @@ def _in_domain(s: Sim, j: int, node: int, domain: int) -> bool:
 
 
 @part
-def _with_free(s: Sim, j: int, free: int, gpus: int, where: tuple[int, int, bool]) -> int:
-    """The first suitable node with exactly so many free GPUs."""
+def _with_free(
+    s: Sim, j: int, free: int, gpus: int, where: tuple[int, int, bool], after: int
+) -> int:
+    """The first suitable node past this one with exactly so many free GPUs."""
     p, domain, is_capped = where
     if s.at[p, free] == 0:
         return -1
-    node = _next_node(s, p, free, -1)
+    node = _next_node(s, p, free, after)
     while node >= 0:
         if _suits(s, j, node, gpus, is_capped) and _in_domain(s, j, node, domain):
             return node
@@ -99,7 +101,7 @@ def one_node(s: Sim, j: int, gpus: int, where: tuple[int, int, bool]) -> int:
     size = s.pool[where[0], st.SIZE]
     for i in range(gpus, size + 1):
         free = size + gpus - i if s.rule[st.PLACEMENT] == st.SPREAD else i
-        node = _with_free(s, j, free, gpus, where)
+        node = _with_free(s, j, free, gpus, where, -1)
         if node >= 0:
             return node
     return -1
@@ -124,9 +126,10 @@ def _scattered(s: Sim, j: int, gpus: int, where: tuple[int, int, bool]) -> bool:
     """Pieces wherever GPUs are free, from the emptiest nodes on."""
     p, left = where[0], gpus
     for free in range(s.pool[p, st.SIZE], 0, -1):
+        node = -1
         while left > 0:
             some = min(free, left)
-            node = _with_free(s, j, free, some, where)
+            node = _with_free(s, j, free, some, where, node if some == free else -1)
             if node < 0:
                 break
             _add_piece(s, node, some)
@@ -137,9 +140,9 @@ def _scattered(s: Sim, j: int, gpus: int, where: tuple[int, int, bool]) -> bool:
 @part
 def _gang(s: Sim, j: int, gpus: int, where: tuple[int, int, bool]) -> bool:
     """Whole nodes, and one node for the rest."""
-    size = s.pool[where[0], st.SIZE]
+    size, node = s.pool[where[0], st.SIZE], -1
     for _ in range(gpus // size):
-        node = _with_free(s, j, size, size, where)
+        node = _with_free(s, j, size, size, where, node)
         if node < 0:
             return False
         _add_piece(s, node, size)

@@ -5,7 +5,6 @@ from dataclasses import replace
 from math import inf
 from typing import NamedTuple
 
-from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.cluster.answer import ClusterRequest, ClusterSimulation
 from gpuplan.domain.cluster.cluster import Cluster
 from gpuplan.domain.cluster.jobs import Jobs
@@ -19,9 +18,7 @@ from gpuplan.domain.cluster.plan import (
 )
 from gpuplan.domain.provenance import Assumption, assume
 from gpuplan.errors import InputError, one
-from gpuplan.inputs.cluster import read_cluster
-from gpuplan.inputs.jobs.read import read_jobs
-from gpuplan.simulation.cluster.run import with_all_teams
+from gpuplan.studies.cluster.described import described
 from gpuplan.studies.cluster.planning.judge import OWN, Fleet, Judge, policy_choices
 from gpuplan.studies.cluster.planning.prices import Priced, priced_nodes
 from gpuplan.studies.cluster.planning.quotas import DESCRIBED, quota_choices
@@ -34,7 +31,7 @@ from gpuplan.studies.cluster.planning.search import (
     node_bounds,
     rebalanced,
 )
-from gpuplan.studies.cluster.simulate import answers, with_slice_shares, with_slices
+from gpuplan.studies.cluster.simulate import answers
 
 USUAL_PROBABILITY_FRAC = 0.8  # of meeting every target, as in other plans
 
@@ -63,10 +60,8 @@ class Found(NamedTuple):
 
 def plan_cluster(request: ClusterPlanRequest) -> ClusterPlan:
     """The plan; raises InputError where the files cannot be read or say no target."""
-    cluster = with_slices(read_cluster(request.cluster_file), read_catalog())
-    jobs = read_jobs(request.jobs_file)
-    jobs = with_slice_shares(cluster, jobs)
-    return planned(with_all_teams(cluster, jobs), jobs, request, priced_nodes(cluster, request))
+    cluster, jobs = described(request.cluster_file, request.jobs_file)
+    return planned(cluster, jobs, request, priced_nodes(cluster, request))
 
 
 def planned(

@@ -10,7 +10,6 @@ from math import sqrt
 from typing import NamedTuple
 
 from gpuplan.catalog.load import read_catalog
-from gpuplan.catalog.names import find_accelerator
 from gpuplan.catalog.offers import read_offers
 from gpuplan.domain.cluster.cluster import Cluster, NodeGroup
 from gpuplan.domain.cluster.plan import ClusterPlanRequest, FleetRejection
@@ -22,6 +21,7 @@ from gpuplan.domain.ranges import Range, exactly
 from gpuplan.errors import InputError, one
 from gpuplan.inputs.documents.document import document_from_dict
 from gpuplan.inputs.scenario.read import scenario_of
+from gpuplan.studies.cluster.described import catalog_key, known_card
 from gpuplan.studies.market.offers import market_of
 from gpuplan.studies.naming import with_overlays
 from gpuplan.studies.power.node_draw import node_watts
@@ -70,9 +70,9 @@ def _requested(cluster: Cluster, only: Sequence[str], catalog: Catalog) -> tuple
     """Groups of the file, or those of the accelerators that were asked for."""
     if not only:
         return cluster.groups
-    wanted = {_key(name, catalog) for name in only}
+    wanted = {catalog_key(name, catalog) for name in only}
     retained = tuple(
-        group for group in cluster.groups if _key(group.accelerator, catalog) in wanted
+        group for group in cluster.groups if catalog_key(group.accelerator, catalog) in wanted
     )
     if not retained:
         fix = f"use one of {', '.join(cluster.accelerators)}, or add it to nodes with nodes: 0"
@@ -81,7 +81,7 @@ def _requested(cluster: Cluster, only: Sequence[str], catalog: Catalog) -> tuple
 
 
 def _memory_bytes(group: NodeGroup, catalog: Catalog) -> float:
-    card = _known(group.accelerator, catalog)
+    card = known_card(group.accelerator, catalog)
     return card.memory.marketed_bytes if card else 0.0
 
 
@@ -96,25 +96,12 @@ def _too_small(group: NodeGroup, least_bytes: float, catalog: Catalog) -> FleetR
     return FleetRejection(candidate=group.accelerator, reason=reason, relaxation=fix)
 
 
-def _known(name: str, catalog: Catalog) -> Accelerator | None:
-    """The accelerator of the catalog; None for a word of the user's own."""
-    try:
-        return find_accelerator(name, catalog).accelerator
-    except InputError:
-        return None
-
-
-def _key(name: str, catalog: Catalog) -> str:
-    known = _known(name, catalog)
-    return name if known is None else str(known.id)
-
-
 def _rates(
     groups: Sequence[NodeGroup], catalog: Catalog, request: ClusterPlanRequest
 ) -> tuple[NodeRate, ...]:
     """Published prices of the kinds without one of their own, as any plan would see them."""
     unpriced = [group for group in groups if group.usd_per_accelerator_h is None]
-    known = [card for group in unpriced if (card := _known(group.accelerator, catalog))]
+    known = [card for group in unpriced if (card := known_card(group.accelerator, catalog))]
     if not known:
         return ()
     tree = {
@@ -131,7 +118,7 @@ def _rates(
 def _priced(
     group: NodeGroup, first: NodeGroup, catalog: Catalog, rates: Sequence[NodeRate]
 ) -> PricedNode | FleetRejection:
-    card, n = _known(group.accelerator, catalog), group.n_accelerators_per_node
+    card, n = known_card(group.accelerator, catalog), group.n_accelerators_per_node
     watts = node_watts(catalog, str(card.id), n).max_w if card else 0.0
     fast = _with_speed(group, first, catalog)
     notes = tuple(_speed_notes(group, fast, first))
@@ -175,7 +162,7 @@ def _with_speed(group: NodeGroup, first: NodeGroup, catalog: Catalog) -> NodeGro
     """The group with its speed: the file's, else from peak compute and memory bandwidth."""
     if group.speed_ratio is not None or group.accelerator == first.accelerator:
         return group
-    card, base = _known(group.accelerator, catalog), _known(first.accelerator, catalog)
+    card, base = known_card(group.accelerator, catalog), known_card(first.accelerator, catalog)
     if card is None or base is None:
         return group
     compute = _flop_per_s(card) / _flop_per_s(base)
