@@ -59,9 +59,7 @@ def catalog_key(name: str, catalog: Catalog) -> str:
 
 def with_slices(cluster: Cluster) -> Cluster:
     """The cluster with the MIG profiles that the catalog knows of its GPU types."""
-    return replace(
-        cluster, groups=tuple(_sliced(group, read_catalog()) for group in cluster.groups)
-    )
+    return replace(cluster, groups=tuple(map(_sliced, cluster.groups)))
 
 
 def _sliced(group: NodeGroup) -> NodeGroup:
