@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from gpuplan import api
-from gpuplan.cli.command import OUTPUT
+from gpuplan.cli.command import OUTPUT, Form
 from gpuplan.cli.options import (
     ANALYSIS,
     ENGINE,
@@ -12,9 +12,7 @@ from gpuplan.cli.options import (
     MODEL,
     Concurrency,
     InputTokens,
-    Json,
     KvPrecision,
-    Output,
     OutputTokens,
     Rate,
     Tp,
@@ -24,7 +22,7 @@ from gpuplan.cli.options import (
     opt,
     option,
 )
-from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver, emit
+from gpuplan.cli.output import busy, check_writable, deliver, emit
 
 # Option → column of a measured row.
 COLUMNS = {
@@ -70,18 +68,16 @@ class CalibrateOptions(NamedTuple):
     input_tokens: InputTokens = None
     output_tokens: OutputTokens = None
     out: Path | None = option(OUTPUT, "Calibration file to write, for `predict --calibration`.")
-    output: Output = Form.TABLE
-    as_json: Json = False
 
 
-def calibrate(options: CalibrateOptions) -> None:
+def calibrate(options: CalibrateOptions, form: Form) -> None:
     """Calibrate the inference model with your own runs; errors are of held-out runs."""
     columns = {column: getattr(options, name) for name, column in COLUMNS.items()}
     given = {column: str(value) for column, value in columns.items() if value is not None}
     with busy("refitting, and judging each run by a refit without it"):
         outcome = api.calibrate(options.files, given=given, out=options.out)
     sheet = api.calibrate_sheet(outcome, written=str(options.out) if options.out else "")
-    emit(sheet, chosen(options.output, as_json=options.as_json))
+    emit(sheet, form)
 
 
 File = Annotated[Path | None, arg("Measured rows (CSV); the package's own by default.")]
@@ -107,18 +103,17 @@ PredictionsOut = Annotated[Path | None, opt(OUTPUT, "Predictions file to write (
 
 
 def validate(
+    form: Form,
     file: File = None,
     kind: Kind = "llm_inference",
     cross_validate: Cross = False,
     by: By = "regime",
     columns: Columns = None,
     out: PredictionsOut = None,
-    output: Output = Form.TABLE,
-    as_json: Json = False,
 ) -> None:
     """Validate predictions against measured rows: error, bias, coverage of the ranges."""
     check_writable(out)
     with busy("predicting every row"):
         report = api.validate(file, kind=kind, cross=cross_validate, columns=columns or ())
-    sheet, form = api.validate_sheet(report, group=by), chosen(output, as_json=as_json)
+    sheet = api.validate_sheet(report, group=by)
     deliver(sheet, form, [(out, lambda: api.predictions_csv(report), "")])

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuplan import api
-from gpuplan.cli.command import add_to, group
-from gpuplan.cli.options import Json, Output, Overlay, Store, arg, opt, user_store
-from gpuplan.cli.output import Form, busy, chosen, emit
+from gpuplan.cli.command import Form, add_to, group
+from gpuplan.cli.options import Overlay, Store, arg, opt, user_store
+from gpuplan.cli.output import busy, emit
 from gpuplan.errors import CatalogError
 
 if TYPE_CHECKING:
@@ -50,14 +50,13 @@ Timeout = Annotated[float, opt(SOURCE, "Timeout of each file, seconds.", min=1.0
 
 
 def list_items(
+    form: Form,
     kind: Kind = "accelerators",
     accelerator: Accelerator = None,
     cloud: Cloud = None,
     region: Region = None,
     overlay: Overlay = None,
     store: Store = None,
-    output: Output = Form.TABLE,
-    as_json: Json = False,
 ) -> None:
     """List all items of one kind."""
     sheet = api.catalog_list(
@@ -68,38 +67,31 @@ def list_items(
         overlays=overlay or [],
         store=user_store(store),
     )
-    emit(sheet, chosen(output, as_json=as_json))
+    emit(sheet, form)
 
 
-def show(
-    item: Item,
-    overlay: Overlay = None,
-    store: Store = None,
-    output: Output = Form.TABLE,
-    as_json: Json = False,
-) -> None:
+def show(item: Item, form: Form, overlay: Overlay = None, store: Store = None) -> None:
     """Show one item: each fact with its source, rejected facts, and where it is for rent."""
     sheet = api.catalog_show(item, overlays=overlay or [], store=user_store(store))
-    emit(sheet, chosen(output, as_json=as_json))
+    emit(sheet, form)
 
 
-def check(
-    overlay: Overlay = None, store: Store = None, output: Output = Form.TABLE, as_json: Json = False
-) -> None:
+def check(form: Form, overlay: Overlay = None, store: Store = None) -> None:
     """Run the integrity rules; exits with code 5 when a fact is unsound."""
     today = datetime.now(tz=UTC).date()
     findings = api.catalog_check(today=today, overlays=overlay or [], store=user_store(store))
-    emit(api.findings_sheet(findings, store=user_store(store)), chosen(output, as_json=as_json))
+    emit(api.findings_sheet(findings, store=user_store(store)), form)
     if any(finding.severity == "error" for finding in findings):
         raise typer.Exit(CatalogError.exit_code)
 
 
-def overlay(file: File, output: Output = Form.TABLE, as_json: Json = False) -> None:
+def overlay(file: File, form: Form) -> None:
     """Check your own facts, and show what they would change."""
-    emit(api.catalog_overlay(file), chosen(output, as_json=as_json))
+    emit(api.catalog_overlay(file), form)
 
 
 def update(
+    form: Form,
     cloud: Clouds = None,
     model: Models = None,
     price_url: PriceUrl = None,
@@ -110,8 +102,6 @@ def update(
     force: Force = False,
     timeout: Timeout = 60.0,
     store: Store = None,
-    output: Output = Form.TABLE,
-    as_json: Json = False,
 ) -> None:
     """Update prices and model configs from their sources; unsound data changes nothing."""
     from gpuplan.domain.requests.requests import UpdateRequest
@@ -127,7 +117,7 @@ def update(
         is_forced=force,
         timeout_s=timeout,
     )
-    _update(request, user_store(store), chosen(output, as_json=as_json))
+    _update(request, user_store(store), form)
 
 
 def _update(request: "UpdateRequest", store: Path, form: Form) -> None:

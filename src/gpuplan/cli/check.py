@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from gpuplan import api
-from gpuplan.cli.command import OUTPUT
-from gpuplan.cli.options import ANALYSIS, Json, Output, arg, opt
-from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver
+from gpuplan.cli.command import OUTPUT, Form
+from gpuplan.cli.options import ANALYSIS, arg, opt
+from gpuplan.cli.output import busy, check_writable, deliver
 
 if TYPE_CHECKING:
     from gpuplan.cli.output import FileToWrite
@@ -35,12 +35,11 @@ Files = tuple[tuple[Path | None, Callable[[Any], str]], ...]
 
 def check(
     file: SystemFile,
+    form: Form,
     what_if: WhatIf = None,
     checklist: Checklist = None,
     fabric: Fabric = None,
     racks: Racks = None,
-    output: Output = Form.TABLE,
-    as_json: Json = False,
 ) -> None:
     """Check a system, present or intended: bottlenecks in order, power, cooling, hosts, network.
 
@@ -52,19 +51,18 @@ def check(
         before = api.check(file) if what_if else None
     files = ((checklist, api.checklist_text), (fabric, api.fabric_svg), (racks, api.rack_svg))
     sheet = api.check_change_sheet(before, checked) if before else api.check_sheet(checked)
-    deliver(sheet, chosen(output, as_json=as_json), _targets(files, checked))
+    deliver(sheet, form, _targets(files, checked))
     api.refuse_system(checked)
 
 
 def design(
     file: PlanFile,
+    form: Form,
     statement: Statement = None,
     fabric: Fabric = None,
     racks: Racks = None,
     rent_or_buy: RentOrBuy = None,
     checklist: Checklist = None,
-    output: Output = Form.TABLE,
-    as_json: Json = False,
 ) -> None:
     """Design what surrounds a plan: hosts, storage, network, site, spares, monthly cost, carbon.
 
@@ -80,7 +78,6 @@ def design(
         (rent_or_buy, api.design_ways_svg),
         (checklist, api.design_checklist),
     )
-    form = chosen(output, as_json=as_json)
     deliver(api.design_sheet(designed), form, _targets(files, designed))
     api.refuse_design(designed)
 

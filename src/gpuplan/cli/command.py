@@ -6,6 +6,8 @@ Flags under their former names: understood for one release, shown nowhere.
 import inspect
 import re
 from collections.abc import Callable, Container
+from enum import StrEnum
+from inspect import Parameter
 from typing import Any, get_type_hints
 
 import typer
@@ -27,6 +29,16 @@ KINDS = {
     "list[Path]": "FILE",
     "list[str]": "TEXT",
 }
+
+
+class Form(StrEnum):
+    """Output formats."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    CSV = "csv"
+    MD = "md"
 
 
 _running: list[str] = []
@@ -87,19 +99,41 @@ def group_of(param: Any) -> str:
 
 
 def command_of(verb: Callable[..., None]) -> Callable[..., None]:
-    """The verb as a function that typer can read: one parameter for each field of its options."""
-    parameters = list(inspect.signature(verb).parameters)
-    if parameters != ["options"]:
-        return verb
-    options: Any = get_type_hints(verb)["options"]
+    """The verb as a function that typer can read: one parameter for each field of its options.
+
+    A verb that takes the form of its result has --output, and --json for short.
+    """
+    taken, hints = inspect.signature(verb).parameters, get_type_hints(verb)
+    options: Any = hints.get("options")
+    own = [p for p in inspect.signature(options or verb).parameters.values() if p.name != "form"]
+    own += form_options() if "form" in taken else []
 
     def command(**given: Any) -> None:
-        verb(options(**given))
+        form = {}
+        if "form" in taken:
+            typed, is_json = given.pop("output"), given.pop("json")
+            form["form"] = Form.JSON if is_json else typed
+        verb(**({"options": options(**given)} if options else given), **form)
 
     command.__doc__ = verb.__doc__
-    command.__annotations__ = dict(options.__annotations__)
-    command.__signature__ = inspect.signature(options)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in own}
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [p.replace(kind=Parameter.KEYWORD_ONLY) for p in own]
+    )
     return command
+
+
+def form_options() -> list[Parameter]:
+    """The options that choose the form of a result."""
+    form = typer.Option(
+        Form.TABLE, "-o", "--output", help="Format of the result on stdout.", rich_help_panel=OUTPUT
+    )
+    text = "JSON document, short for -o json."
+    is_json = typer.Option(False, "--json", help=text, rich_help_panel=OUTPUT)
+    return [
+        Parameter("output", Parameter.KEYWORD_ONLY, default=form, annotation=Form),
+        Parameter("json", Parameter.KEYWORD_ONLY, default=is_json, annotation=bool),
+    ]
 
 
 def group(help_text: str) -> typer.Typer:

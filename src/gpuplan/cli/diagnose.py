@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from gpuplan import api
-from gpuplan.cli.command import OUTPUT
+from gpuplan.cli.command import OUTPUT, Form
 from gpuplan.cli.options import (
     ANALYSIS,
     MODEL,
     SERVER,
     SLO,
-    Json,
-    Output,
     UsdPerH,
     accelerators_in,
     arg,
     opt,
     option,
 )
-from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver, emit
+from gpuplan.cli.output import busy, check_writable, deliver, emit
 from gpuplan.cli.watch import HttpHeaders, Matcher, server_access
 from gpuplan.errors import InputError, ViolationError, one
 from gpuplan.units import HOUR, MS
@@ -83,8 +81,6 @@ class DiagnoseOptions(NamedTuple):
         "Heat-map by team, node, GPU and time, throughput against demand: "
         "- for the terminal, FILE.svg, .html, .png or .txt.",
     )
-    output: Output = Form.TABLE
-    as_json: Json = False
 
 
 class ScoreOptions(NamedTuple):
@@ -111,11 +107,9 @@ class ScoreOptions(NamedTuple):
     fail_on: FailOn = None
     hours: Hours = 1.0
     step_s: Step = 30.0
-    output: Output = Form.TABLE
-    as_json: Json = False
 
 
-def diagnose(options: DiagnoseOptions) -> None:
+def diagnose(options: DiagnoseOptions, form: Form) -> None:
     """Diagnose telemetry: utilization bands, peaks, waste, causes, and what helps.
 
     Secrets of a server come from GPUPLAN_TOKEN, or GPUPLAN_USER and GPUPLAN_PASSWORD.
@@ -126,39 +120,38 @@ def diagnose(options: DiagnoseOptions) -> None:
         "client_cert": (options.cert_file, options.key_file),
         "headers": _headers(options.header or []),
     }
-    form = _form(options.chart)
+    picture = _picture_kind(options.chart)
     chart = Path(options.chart) if options.chart not in (None, TERMINAL) else None
     check_writable(options.reclaim, chart)
     found = _diagnosis(options, server)
     note = ": a dry run, nothing is stopped"
     files: list[FileToWrite] = [
         (options.reclaim, lambda: api.reclaim_patches(found), note),
-        (chart, lambda: _pictures(found, form), ""),
+        (chart, lambda: _pictures(found, picture), ""),
     ]
-    output = chosen(options.output, as_json=options.as_json)
-    deliver(api.diagnose_sheet(found), output, files)
+    deliver(api.diagnose_sheet(found), form, files)
     if options.chart == TERMINAL:
-        typer.echo(_pictures(found, form), err=output is not Form.TABLE)
+        typer.echo(_pictures(found, picture), err=form is not Form.TABLE)
 
 
-def _pictures(found: "Diagnosis", form: str) -> str | bytes:
-    if form == "png":
+def _pictures(found: "Diagnosis", kind: str) -> str | bytes:
+    if kind == "png":
         return api.svg_png(api.telemetry_pictures(found))
-    return api.telemetry_pictures(found, form)
+    return api.telemetry_pictures(found, kind)
 
 
-def _form(chart: str | None) -> str:
+def _picture_kind(chart: str | None) -> str:
     """How the pictures are written; InputError where the ending says nothing."""
     if chart in (None, TERMINAL):
         return "txt"
-    form = Path(chart or "").suffix.removeprefix(".")
-    if form not in ("svg", "html", "png", "txt"):
+    kind = Path(chart or "").suffix.removeprefix(".")
+    if kind not in ("svg", "html", "png", "txt"):
         fix = "use - for the terminal, or a file that ends in .svg, .html, .png or .txt"
         raise one(InputError, "diagnose", "--chart", f"{chart} has no known format", fix)
-    return form
+    return kind
 
 
-def score(options: ScoreOptions) -> None:
+def score(options: ScoreOptions, form: Form) -> None:
     """Score telemetry against limits; exits with code 4 when one is violated."""
     from gpuplan.domain.telemetry.diagnosis import ScoreLimits
 
@@ -175,7 +168,7 @@ def score(options: ScoreOptions) -> None:
         worst=options.fail_on,  # type: ignore[arg-type]
     )
     violated = api.score(found, limits)
-    emit(api.score_sheet(found, violated), chosen(options.output, as_json=options.as_json))
+    emit(api.score_sheet(found, violated), form)
     if violated:
         raise typer.Exit(ViolationError.exit_code)
 

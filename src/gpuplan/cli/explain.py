@@ -10,12 +10,10 @@ from typing import Annotated, NamedTuple
 import typer
 
 from gpuplan import api
-from gpuplan.cli.command import OUTPUT
+from gpuplan.cli.command import OUTPUT, Form
 from gpuplan.cli.options import (
     ANALYSIS,
     Calibration,
-    Json,
-    Output,
     Overlay,
     Store,
     arg,
@@ -23,7 +21,7 @@ from gpuplan.cli.options import (
     option,
     user_store,
 )
-from gpuplan.cli.output import Form, busy, chosen, emit, write_whole
+from gpuplan.cli.output import busy, emit, write_whole
 
 
 class ProbeOptions(NamedTuple):
@@ -40,8 +38,6 @@ class ProbeOptions(NamedTuple):
     overlay: Overlay = None
     store: Store = None
     calibration: Calibration = None
-    output: Output = Form.TABLE
-    as_json: Json = False
 
 
 File = Annotated[Path, arg("Plan file, written by `gpuplan plan … --out plan.yaml`.")]
@@ -67,46 +63,32 @@ class ReportForm(StrEnum):
     XLSX = "xlsx"
 
 
-def explain(file: File, output: Output = Form.TABLE, as_json: Json = False) -> None:
+def explain(file: File, form: Form) -> None:
     """Explain a plan: why this one, why not the others, where each number comes from."""
-    emit(api.explain_sheet(api.explain(file)), chosen(output, as_json=as_json))
+    emit(api.explain_sheet(api.explain(file)), form)
 
 
 def learn(
     source: Annotated[Path, arg("Plan file (YAML), or telemetry in any format of `diagnose`.")],
-    output: Output = Form.TABLE,
-    as_json: Json = False,
+    form: Form,
 ) -> None:
     """Learn from a plan or telemetry: takeaways, lessons, pitfalls, questions."""
-    emit(api.learn_sheet(api.learn(source)), chosen(output, as_json=as_json))
+    emit(api.learn_sheet(api.learn(source)), form)
 
 
-def verify(
-    file: File,
-    overlay: Overlay = None,
-    store: Store = None,
-    output: Output = Form.TABLE,
-    as_json: Json = False,
-) -> None:
+def verify(file: File, form: Form, overlay: Overlay = None, store: Store = None) -> None:
     """Verify a plan with an independent checker; exit with code 4 on any disagreement."""
     found = api.verify(file, overlays=overlay or (), store=user_store(store))
-    emit(api.verified_sheet(found), chosen(output, as_json=as_json))
+    emit(api.verified_sheet(found), form)
     api.refuse_disagreement(str(file), found.checks, "make the plan anew with gpuplan plan")
 
 
-def diff(
-    file: Before,
-    other: Other,
-    tolerance: Tolerance = 0.05,
-    output: Output = Form.TABLE,
-    as_json: Json = False,
-) -> None:
+def diff(file: Before, other: Other, form: Form, tolerance: Tolerance = 0.05) -> None:
     """Compare two plans, a plan with its actual cost (OpenCost), or two measured runs (CSV).
 
     Of runs, versions that changed are named; a figure that got worse beyond the tolerance exits
     with code 4.
     """
-    form = chosen(output, as_json=as_json)
     if file.suffix == other.suffix == ".csv":
         found = api.compare_runs(file, other, tolerance)
         emit(api.runs_sheet(found), form)
@@ -128,9 +110,9 @@ def report(
     ] = None,
 ) -> None:
     """Write a plan as a page for who decides: cost, risks, next steps, reasons, charts."""
-    form = to or _form_of(out)
-    target = out if out is not None else file.with_suffix(f".{form}")
-    write_whole(target, api.report(file, form))
+    kind = to or _kind_of(out)
+    target = out if out is not None else file.with_suffix(f".{kind}")
+    write_whole(target, api.report(file, kind))
     typer.echo(f"wrote {target}", err=True)
     if charts is None:
         return
@@ -140,12 +122,12 @@ def report(
         typer.echo(f"wrote {charts / name}", err=True)
 
 
-def _form_of(out: Path | None) -> ReportForm:
+def _kind_of(out: Path | None) -> ReportForm:
     ending = out.suffix.lstrip(".").lower() if out is not None else ""
     return ReportForm(ending) if ending in list(ReportForm) else ReportForm.HTML
 
 
-def probe(options: ProbeOptions) -> None:
+def probe(options: ProbeOptions, form: Form) -> None:
     """Find the short benchmark runs that reduce the risk of a plan most per dollar."""
     from gpuplan.domain.plan.probe import ProbeRequest
 
@@ -160,4 +142,4 @@ def probe(options: ProbeOptions) -> None:
             store=user_store(options.store),
             calibration=options.calibration,
         )
-    emit(api.probe_sheet(found), chosen(options.output, as_json=options.as_json))
+    emit(api.probe_sheet(found), form)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from gpuplan import api
+from gpuplan.cli.command import Form
 from gpuplan.cli.options import (
     ENGINE,
     LOAD,
@@ -15,13 +16,11 @@ from gpuplan.cli.options import (
     DevicesPerNode,
     Dp,
     Ep,
-    Json,
     KvPrecision,
     MaxSeqs,
     MicroBatch,
     Model,
     On,
-    Output,
     Overlay,
     Pp,
     Precision,
@@ -35,7 +34,7 @@ from gpuplan.cli.options import (
     option,
     user_store,
 )
-from gpuplan.cli.output import Form, chosen, emit
+from gpuplan.cli.output import emit
 from gpuplan.errors import InfeasibleError, InputError, one
 
 if TYPE_CHECKING:
@@ -88,29 +87,27 @@ class FitOptions(NamedTuple):
     )
     overlay: Overlay = None
     strict: Strict = False
-    output: Output = Form.TABLE
-    as_json: Json = False
 
 
-def fit(options: FitOptions) -> None:
+def fit(options: FitOptions, form: Form) -> None:
     """Check whether a model fits for inference: headroom, maximum concurrency, what would help."""
     request, store = _fit_request(options), user_store()
     overlays = options.overlay or []
     if options.rank:
-        return _rank(options)
+        return _rank(options, form)
     if options.on is None:
         found = api.survey(options.model, request, overlays=overlays, store=store)
         sheet, fits = api.survey_sheet(found), bool(found.fits)
     else:
         answer = api.fit(options.model, options.on, request, overlays=overlays, store=store)
         sheet, fits = api.fit_sheet(answer), answer.fits
-    emit(sheet, chosen(options.output, as_json=options.as_json))
+    emit(sheet, form)
     if options.strict and not fits:
         raise typer.Exit(InfeasibleError.exit_code)
     return None
 
 
-def _rank(options: FitOptions) -> None:
+def _rank(options: FitOptions, form: Form) -> None:
     """The accelerators side by side."""
     names = [name.strip() for name in (options.on or "").split(",") if name.strip()]
     if not names:
@@ -120,7 +117,7 @@ def _rank(options: FitOptions) -> None:
     found = api.rank(
         options.model, names, _rank_request(options), overlays=overlays, store=user_store()
     )
-    emit(api.rank_sheet(found), chosen(options.output, as_json=options.as_json))
+    emit(api.rank_sheet(found), form)
     if options.strict and not any(row.found for row in found.rows):
         raise typer.Exit(InfeasibleError.exit_code)
 
@@ -204,11 +201,9 @@ class FitTrainingOptions(NamedTuple):
     lora_rank: TrainingLoraRank = 16
     overlay: Overlay = None
     strict: Strict = False
-    output: Output = Form.TABLE
-    as_json: Json = False
 
 
-def fit_training(options: FitTrainingOptions) -> None:
+def fit_training(options: FitTrainingOptions, form: Form) -> None:
     """Check whether a training or fine-tuning job fits: headroom per GPU, what would help."""
     from gpuplan.domain.requests.requests import StepSchedule, TrainingRequest
 
@@ -231,7 +226,7 @@ def fit_training(options: FitTrainingOptions) -> None:
         overlays=options.overlay or [],
         store=user_store(),
     )
-    emit(api.training_sheet(answer), chosen(options.output, as_json=options.as_json))
+    emit(api.training_sheet(answer), form)
     if options.strict and not answer.fits:
         raise typer.Exit(InfeasibleError.exit_code)
 

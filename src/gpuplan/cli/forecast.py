@@ -8,21 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from gpuplan import api
+from gpuplan.cli.command import Form
 from gpuplan.cli.options import (
     ANALYSIS,
     FLEET,
     LOAD,
     SERVER,
     Calibration,
-    Json,
     Out,
-    Output,
     Seed,
     arg,
     opt,
     option,
 )
-from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver, emit
+from gpuplan.cli.output import busy, check_writable, deliver, emit
 from gpuplan.cli.watch import telemetry_source
 from gpuplan.errors import DriftError, InputError, Problem, one
 from gpuplan.units import HOUR, WEEK
@@ -50,8 +49,6 @@ class EtaOptions(NamedTuple):
         ANALYSIS, "Recent jobs that the range is taken from.", default=100, min=2, max=1000
     )
     seed: Seed = 0
-    output: Output = Form.TABLE
-    as_json: Json = False
 
 
 GROWTH: dict[str, float] = {"min": -0.9, "max": 1.0}  # past doubling every month nothing is a trend
@@ -105,11 +102,9 @@ class ForecastOptions(NamedTuple):
         "Growth model: compound, linear or damped; chosen by back-test by default.",
         "--growth-model",
     )
-    output: Output = Form.TABLE
-    as_json: Json = False
 
 
-def forecast(options: ForecastOptions) -> None:
+def forecast(options: ForecastOptions, form: Form) -> None:
     """Forecast demand with its range, the method's backtest, and when to order."""
     from gpuplan.domain.telemetry.forecast import ForecastRequest
 
@@ -132,7 +127,7 @@ def forecast(options: ForecastOptions) -> None:
     )
     with busy("backtesting"):
         found = api.forecast(source, request)
-    emit(api.forecast_sheet(found), chosen(options.output, as_json=options.as_json))
+    emit(api.forecast_sheet(found), form)
 
 
 def _growth_model(text: str | None) -> "GrowthModel | None":
@@ -185,11 +180,9 @@ class ReplanOptions(NamedTuple):
     seed: Seed = 0
     calibration: Calibration = None
     out: Out = None
-    output: Output = Form.TABLE
-    as_json: Json = False
 
 
-def replan(options: ReplanOptions) -> None:
+def replan(options: ReplanOptions, form: Form) -> None:
     """Plan again with telemetry: new plan, difference, advice; exits with code 6 on drift."""
     from gpuplan.domain.telemetry.replan import ReplanRequest
 
@@ -205,17 +198,17 @@ def replan(options: ReplanOptions) -> None:
     )
     check_writable(options.out)
     if options.source is None:
-        _replan_measured(options, request)
+        _replan_measured(options, request, form)
         return
     source = telemetry_source(options.source, hours=options.history_h, step_s=options.step_s)
     with busy("planning again"):
         found = api.replan(options.plan_file, source, request)
     files: list[FileToWrite] = [(options.out, lambda: api.plan_text(found.new), "")]
-    deliver(api.replan_sheet(found), chosen(options.output, as_json=options.as_json), files)
+    deliver(api.replan_sheet(found), form, files)
     _refuse_drift(found, options.plan_file)
 
 
-def _replan_measured(options: ReplanOptions, request: "ReplanRequest") -> None:
+def _replan_measured(options: ReplanOptions, request: "ReplanRequest", form: Form) -> None:
     """The plan by the user's own runs, beside the old one."""
     if options.calibration is None:
         fix = "give a telemetry file, or --calibration with what `gpuplan calibrate --out` wrote"
@@ -223,7 +216,7 @@ def _replan_measured(options: ReplanOptions, request: "ReplanRequest") -> None:
     with busy("planning again"):
         old, new = api.replan_measured(options.plan_file, request)
     files: list[FileToWrite] = [(options.out, lambda: api.plan_text(new), "")]
-    deliver(api.diff_sheet(old, new), chosen(options.output, as_json=options.as_json), files)
+    deliver(api.diff_sheet(old, new), form, files)
 
 
 def _refuse_drift(found: "Replanned", plan_file: Path) -> None:
@@ -237,7 +230,7 @@ def _refuse_drift(found: "Replanned", plan_file: Path) -> None:
         raise DriftError(str(plan_file), problems)
 
 
-def eta(options: EtaOptions) -> None:
+def eta(options: EtaOptions, form: Form) -> None:
     """Estimate when a job would start on a shared cluster, with an 80 % range."""
     from gpuplan.domain.cluster.answer import EtaRequest
 
@@ -253,4 +246,4 @@ def eta(options: EtaOptions) -> None:
     )
     with busy("simulating futures of the cluster"):
         found = api.eta(options.cluster, options.jobs, request)
-    emit(api.eta_sheet(found), chosen(options.output, as_json=options.as_json))
+    emit(api.eta_sheet(found), form)

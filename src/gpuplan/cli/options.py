@@ -8,7 +8,6 @@ from typer.models import OptionInfo
 
 from gpuplan.cli.command import OUTPUT
 from gpuplan.cli.completion import accelerator_names, model_names
-from gpuplan.cli.output import Form
 from gpuplan.units import GBIT
 
 COMMON = "Common options"
@@ -138,8 +137,6 @@ UsdPerH = Annotated[
 ]
 Strict = Annotated[bool, opt(OUTPUT, "Exit with code 3 when it does not fit.")]
 Out = Annotated[Path | None, opt(OUTPUT, "File to write; stdout by default.", "--out")]
-Output = Annotated[Form, opt(OUTPUT, "Format of the result on stdout.", "-o", "--output")]
-Json = Annotated[bool, opt(OUTPUT, "JSON document, short for -o json.", "--json")]
 
 
 def bytes_per_s(node_gbit: float | None) -> float | None:

@@ -5,13 +5,12 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from gpuplan.cli.command import running_verb
+from gpuplan.cli.command import Form, running_verb
 from gpuplan.cli.streams import drop_output
 from gpuplan.errors import InputError, PlannerError, one
 
@@ -28,21 +27,6 @@ WIDTH_WITHOUT_TERMINAL = 100
 LEAST_TEXT_WIDTH = 12
 LONGEST_WORD = 24  # letters that are kept together: 8x_MI300X_SECURE has 16
 GAP = 3  # between columns
-
-
-class Form(StrEnum):
-    """Output formats."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    CSV = "csv"
-    MD = "md"
-
-
-def chosen(form: Form, *, as_json: bool) -> Form:
-    """`--json` is short for `-o json`."""
-    return Form.JSON if as_json else form
 
 
 def emit(sheet: "Sheet", form: Form) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from gpuplan import api
-from gpuplan.cli.command import OUTPUT
+from gpuplan.cli.command import OUTPUT, Form
 from gpuplan.cli.options import (
     ANALYSIS,
     COMMON,
@@ -20,9 +20,7 @@ from gpuplan.cli.options import (
     AsOf,
     Calibration,
     Concurrency,
-    Json,
     KvPrecision,
-    Output,
     Overlay,
     Precision,
     PrefixHitRate,
@@ -36,7 +34,7 @@ from gpuplan.cli.options import (
     user_store,
     usual,
 )
-from gpuplan.cli.output import Form, busy, check_writable, chosen, deliver, emit, names
+from gpuplan.cli.output import busy, check_writable, deliver, emit, names
 from gpuplan.errors import InputError, Problem, one
 
 if TYPE_CHECKING:
@@ -159,38 +157,35 @@ class PlanOptions(NamedTuple):
     verbose: bool = option(
         OUTPUT, "Print every table and assumption of the plan.", "--verbose", "-v", default=False
     )
-    output: Output = Form.TABLE
-    as_json: Json = False
 
 
 CLUSTER_DRAWS = 20  # streams like the trace's, at most
 OF_EVERY_PLAN = {"target", "jobs", "as_of", "overlay", "store", "samples", "confidence", "seed"}
-OF_EVERY_PLAN |= {"out", "html", "output", "as_json"}
+OF_EVERY_PLAN |= {"out", "html"}
 OF_A_CLUSTER = OF_EVERY_PLAN | {"on", "budget"}
 # Every other option stands for a key of the scenario.
 OF_THE_RUN = OF_EVERY_PLAN | {"calibration", "what_if", "set_key", "weights", "engines", "replay"}
 OF_THE_RUN |= {"check", "force", "save", "verbose", "largest_load"}
 
 
-def plan(options: PlanOptions) -> None:
+def plan(options: PlanOptions, form: Form) -> None:
     """Plan a fleet: which accelerators, how many, from where, at what cost, and why.
 
     With --jobs, the file is a cluster file: how many of which nodes, which policy and quotas.
     """
     if options.jobs is not None:
-        plan_cluster_jobs(options, options.jobs)
+        plan_cluster_jobs(options, options.jobs, form)
         return
     check_writable(options.out, options.html, options.save)
     request = _request(options)
     _describe(request, options.save)
     if options.what_if:
-        form = chosen(options.output, as_json=options.as_json)
         _compare(request, tuple(options.what_if), form)
     else:
-        _plan(request, options)
+        _plan(request, options, form)
 
 
-def plan_cluster_jobs(options: PlanOptions, jobs: Path) -> None:
+def plan_cluster_jobs(options: PlanOptions, jobs: Path, form: Form) -> None:
     """Plan the nodes, policy and quotas of a shared cluster for a job trace."""
     _check_cluster(options)
     check_writable(options.out, options.html)
@@ -203,7 +198,7 @@ def plan_cluster_jobs(options: PlanOptions, jobs: Path) -> None:
         files.append((out, lambda: api.cluster_text(run.cluster), note))
     sheet = api.cluster_plan_sheet(found)
     files.append((options.html, lambda: api.cluster_page(sheet, run), ""))
-    deliver(sheet, chosen(options.output, as_json=options.as_json), files)
+    deliver(sheet, form, files)
     api.refuse_cluster(found)
 
 
@@ -293,12 +288,11 @@ def _is_full(replay: str) -> bool:
     return replay == "full"
 
 
-def _plan(request: "PlanRequest", options: PlanOptions) -> None:
+def _plan(request: "PlanRequest", options: PlanOptions, form: Form) -> None:
     with busy("planning; the first run compiles its kernels"):
         answer = api.plan(request)
     api.refuse_unverified(answer)
     sheet = api.plan_sheet(answer)
-    form = chosen(options.output, as_json=options.as_json)
     out, html = options.out, options.html
     files: list[FileToWrite] = [
         (out, lambda: api.plan_text(answer), f"; next: gpuplan explain {out}"),

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from gpuplan import api
-from gpuplan.cli.command import OUTPUT, add_to, group
-from gpuplan.cli.options import ANALYSIS, Json, Out, Output, arg, opt
-from gpuplan.cli.output import Form, chosen, emit, write_whole
+from gpuplan.cli.command import OUTPUT, Form, add_to, group
+from gpuplan.cli.options import ANALYSIS, Out, arg, opt
+from gpuplan.cli.output import emit, write_whole
 from gpuplan.errors import InputError, one
 
 app = group("Check a scenario file; write one from words; print its JSON Schema.")
@@ -32,15 +32,13 @@ def init(kind: Kind = "chat", out: Out = None, force: Force = False) -> None:
     typer.echo(f"wrote {out}; next: gpuplan scenario check {out}", err=True)
 
 
-def check(file: File, output: Output = Form.TABLE, as_json: Json = False) -> None:
+def check(file: File, form: Form) -> None:
     """Check a scenario file: all errors at once with their lines, or what was understood."""
     sheet = api.scenario_sheet(api.read_known_scenario(file), str(file))
-    emit(sheet, chosen(output, as_json=as_json))
+    emit(sheet, form)
 
 
-def write(
-    words: Words, out: Out = None, output: Output = Form.TABLE, as_json: Json = False
-) -> None:
+def write(words: Words, form: Form, out: Out = None) -> None:
     """Write the scenario of a description in words, and say how it was understood."""
     from datetime import date
 
@@ -50,7 +48,7 @@ def write(
     if found is None:
         raise one(InputError, "scenario", words, "is a file", 'give words: "70B, 6000 users"')
     if out is None:
-        emit(api.description_sheet(found), chosen(output, as_json=as_json))
+        emit(api.description_sheet(found), form)
         return
     write_whole(out, api.scenario_text(found))
     typer.echo(f"wrote {out}; next: gpuplan plan {out}", err=True)

@@ -9,9 +9,9 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from gpuplan.cli.command import OUTPUT
-from gpuplan.cli.options import ANALYSIS, Json, Output, arg, option
-from gpuplan.cli.output import Form, chosen, emit, remark
+from gpuplan.cli.command import OUTPUT, Form
+from gpuplan.cli.options import ANALYSIS, arg, option
+from gpuplan.cli.output import emit, remark
 from gpuplan.errors import InputError, PlannerError, one
 
 if TYPE_CHECKING:
@@ -54,8 +54,6 @@ class SweepOptions(NamedTuple):
     dry_run: bool = option(
         ANALYSIS, "Count the cases; compute nothing.", "--dry-run", default=False
     )
-    output: Output = Form.TABLE
-    as_json: Json = False
 
 
 class Sweep(NamedTuple):
@@ -69,7 +67,7 @@ class Sweep(NamedTuple):
     folder: Path
 
 
-def sweep(options: SweepOptions) -> None:
+def sweep(options: SweepOptions, form: Form) -> None:
     """Run one verb over every combination of its options; finished cases are never repeated."""
     from gpuplan.cli.output import check_writable
     from gpuplan.cli.simulate.files import n_cores, progress
@@ -91,7 +89,7 @@ def sweep(options: SweepOptions) -> None:
     with progress(len(cases), "cases") as progressed:
         n_new = run(compute_case, cases, store=store, engine=engine, progressed=progressed)
     remark(f"{n_new:,} of {len(cases):,} cases computed, the others were finished before")
-    _show(request, cases, store, options)
+    _show(request, cases, store, options, form)
 
 
 def read_sweep(path: Path) -> Sweep:
@@ -227,7 +225,9 @@ def compute_case(case: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key not in UNSTEADY}
 
 
-def _show(request: Sweep, cases: "list[SweepCase]", store: Any, options: SweepOptions) -> None:
+def _show(
+    request: Sweep, cases: "list[SweepCase]", store: Any, options: SweepOptions, form: Form
+) -> None:
     from gpuplan.cli.simulate.files import show_charts
     from gpuplan.report.sweep import sweep_charts, sweep_sheet, value_at
 
@@ -242,7 +242,6 @@ def _show(request: Sweep, cases: "list[SweepCase]", store: Any, options: SweepOp
         for chosen_, case in zip(values, cases, strict=True)
     ]
     sheet = sweep_sheet(request.verb, tuple(request.axes), request.columns, found)
-    form = chosen(options.output, as_json=options.as_json)
     emit(sheet, form)
     if options.chart is not None:
         charts = sweep_charts(tuple(request.axes), request.columns, found)

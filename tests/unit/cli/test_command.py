@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from gpuplan.cli.app import app
-from gpuplan.cli.command import add_to, group, with_new_names
+from gpuplan.cli.command import Form, add_to, group, with_new_names
 from gpuplan.cli.options import LOAD, MODEL, opt
 from gpuplan.errors import InputError
 
@@ -35,6 +35,23 @@ def test_fields_are_options_with_their_defaults():
     assert CliRunner().invoke(made(), ["show", "--rate", "3", "--burst"]).stdout == "3.0 2 True\n"
     assert CliRunner().invoke(made(), ["show"]).exit_code == 2
     assert CliRunner().invoke(made(), ["show", "--rate", "-1"]).exit_code == 2
+
+
+def test_a_verb_that_takes_a_form_has_its_two_options_and_no_other_verb_has():
+    def told(options: Options, form: Form) -> None:
+        """Tell the form."""
+        typer.echo(f"{options.rate} {form}")
+
+    parent = made()
+    add_to(parent, "told", told)
+
+    def answered(*asked: str) -> str:
+        return CliRunner().invoke(parent, ["told", "--rate", "3", *asked]).stdout
+
+    assert answered() == "3.0 table\n"
+    assert answered("-o", "yaml") == answered("--output", "yaml") == "3.0 yaml\n"
+    assert answered("--json") == answered("-o", "csv", "--json") == "3.0 json\n"
+    assert CliRunner().invoke(parent, ["show", "--rate", "3", "--json"]).exit_code == 2
 
 
 def test_help_shows_groups_in_the_order_of_their_first_option():

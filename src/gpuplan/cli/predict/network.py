@@ -4,8 +4,9 @@ import re
 from typing import Annotated, NamedTuple
 
 from gpuplan import api
-from gpuplan.cli.options import LOAD, MODEL, Accelerator, Json, Output, Overlay, arg, option
-from gpuplan.cli.output import Form, chosen, emit
+from gpuplan.cli.command import Form
+from gpuplan.cli.options import LOAD, MODEL, Accelerator, Overlay, arg, option
+from gpuplan.cli.output import emit
 from gpuplan.errors import InputError, one
 
 
@@ -27,11 +28,9 @@ class NetworkOptions(NamedTuple):
     )
     frames: int = option(LOAD, "Number of frames of a clip.", default=1, min=1)
     overlay: Overlay = None
-    output: Output = Form.TABLE
-    as_json: Json = False
 
 
-def predict_network(options: NetworkOptions) -> None:
+def predict_network(options: NetworkOptions, form: Form) -> None:
     """Predict batch time and samples per second of a CNN, ViT, encoder or diffusion model."""
     from gpuplan.domain.requests.requests import NetworkRequest
 
@@ -48,7 +47,7 @@ def predict_network(options: NetworkOptions) -> None:
         n_frames=options.frames,
     )
     found = api.predict_network(options.name, options.on, request, overlays=options.overlay or [])
-    emit(api.network_sheet(found), chosen(options.output, as_json=options.as_json))
+    emit(api.network_sheet(found), form)
 
 
 def _size(text: str) -> tuple[int, int]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from gpuplan import api
+from gpuplan.cli.command import Form
 from gpuplan.cli.completion import model_names
 from gpuplan.cli.options import (
     COMMON,
@@ -19,7 +20,6 @@ from gpuplan.cli.options import (
     EngineVersion,
     Ep,
     InputTokens,
-    Json,
     KvPrecision,
     LoraRank,
     MaxSeqs,
@@ -27,7 +27,6 @@ from gpuplan.cli.options import (
     NodeGbit,
     On,
     Out,
-    Output,
     OutputTokens,
     Overlay,
     Pp,
@@ -41,7 +40,7 @@ from gpuplan.cli.options import (
     option,
     user_store,
 )
-from gpuplan.cli.output import Form, busy, check_writable, chosen, emit, write_whole
+from gpuplan.cli.output import busy, check_writable, emit, write_whole
 from gpuplan.errors import InputError, one
 
 if TYPE_CHECKING:
@@ -91,8 +90,6 @@ class PredictOptions(NamedTuple):
     loras: int = option(LOAD, "Distinct LoRA adapters in the traffic.", default=1, min=1)
     calibration: Calibration = None
     overlay: Overlay = None
-    output: Output = Form.TABLE
-    as_json: Json = False
 
 
 class RooflineOptions(NamedTuple):
@@ -108,18 +105,16 @@ class RooflineOptions(NamedTuple):
     engine: Engine = "vllm"
     engine_version: EngineVersion = None
     overlay: Overlay = None
-    output: Output = Form.TABLE
-    as_json: Json = False
 
 
-def predict(options: PredictOptions) -> None:
+def predict(options: PredictOptions, form: Form) -> None:
     """Predict throughput, latency, power and memory of a configuration, or of a table of them."""
     if options.on is None and options.model.lower().endswith(".csv"):
         return predict_table(Path(options.model))
     if options.on is None:
         raise typer.BadParameter("is missing; give accelerators, e.g. 8xH100", param_hint="--on")
     if options.precisions is not None:
-        return _compare_precisions(options, options.on)
+        return _compare_precisions(options, options.on, form)
     found = api.predict(
         options.model,
         options.on,
@@ -128,10 +123,10 @@ def predict(options: PredictOptions) -> None:
         store=user_store(),
         calibration=options.calibration,
     )
-    return emit(api.predict_sheet(found), chosen(options.output, as_json=options.as_json))
+    return emit(api.predict_sheet(found), form)
 
 
-def _compare_precisions(options: PredictOptions, on: str) -> None:
+def _compare_precisions(options: PredictOptions, on: str, form: Form) -> None:
     names = [name.strip() for name in (options.precisions or "").split(",") if name.strip()]
     if not names or options.precision is not None:
         what = "no precision is named" if not names else "--precision names one already"
@@ -140,7 +135,7 @@ def _compare_precisions(options: PredictOptions, on: str) -> None:
     found = api.compare_precisions(
         options.model, on, names, _request(options), overlays=overlays, store=store
     )
-    emit(api.precisions_sheet(found), chosen(options.output, as_json=options.as_json))
+    emit(api.precisions_sheet(found), form)
 
 
 def _request(options: PredictOptions) -> "PredictRequest":
@@ -188,7 +183,7 @@ def predict_table(file: Table, out: Out = None) -> None:
     typer.echo(f"wrote {report.n_covered} of {report.n_rows} predictions to {out}", err=True)
 
 
-def roofline(options: RooflineOptions) -> None:
+def roofline(options: RooflineOptions, form: Form) -> None:
     """Show where prefill and decode lie under the roofline, and what limits each."""
     from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
 
@@ -202,4 +197,4 @@ def roofline(options: RooflineOptions) -> None:
     )
     overlays, store = options.overlay or [], user_store()
     found = api.roofline(options.model, options.on, request, overlays=overlays, store=store)
-    emit(api.roofline_sheet(found), chosen(options.output, as_json=options.as_json))
+    emit(api.roofline_sheet(found), form)

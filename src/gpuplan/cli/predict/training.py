@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from gpuplan import api
+from gpuplan.cli.command import Form
 from gpuplan.cli.options import (
     ANALYSIS,
     MODEL,
@@ -15,10 +16,8 @@ from gpuplan.cli.options import (
     Cp,
     DevicesPerNode,
     Ep,
-    Json,
     MicroBatch,
     Model,
-    Output,
     Pp,
     Sequence,
     TrainingLoraRank,
@@ -27,7 +26,7 @@ from gpuplan.cli.options import (
     bytes_per_s,
     option,
 )
-from gpuplan.cli.output import Form, chosen, emit
+from gpuplan.cli.output import emit
 from gpuplan.errors import InputError, ViolationError, one
 
 if TYPE_CHECKING:
@@ -104,11 +103,9 @@ class TrainingOptions(NamedTuple):
     checkpoint_gb_per_s: float | None = option(
         FAILURES, "Total checkpoint write bandwidth, GB/s.", min=0.001
     )
-    output: Output = Form.TABLE
-    as_json: Json = False
 
 
-def predict_training(options: TrainingOptions) -> None:
+def predict_training(options: TrainingOptions, form: Form) -> None:
     """Predict step time, tokens per second, MFU and duration of a training run, with ranges."""
     run = api.training_run(
         options.model,
@@ -121,7 +118,7 @@ def predict_training(options: TrainingOptions) -> None:
         **{column: getattr(options, name) for column, name in COLUMNS.items()},
     )
     sheet = api.run_sheet(api.predict_training(run))
-    emit(sheet, chosen(options.output, as_json=options.as_json))
+    emit(sheet, form)
 
 
 class Recompute(StrEnum):
@@ -170,17 +167,15 @@ class ScaleOptions(NamedTuple):
     force: bool = option(
         ANALYSIS, "End with code 0 although the largest number is past the knee.", default=False
     )
-    output: Output = Form.TABLE
-    as_json: Json = False
 
 
-def scale(options: ScaleOptions) -> None:
+def scale(options: ScaleOptions, form: Form) -> None:
     """Show training speed-up over the number of accelerators: the knee, its causes, what helps.
 
     Exits with code 4 when the largest number is past the knee, unless forced.
     """
     curve = api.scale(_scale_request(options))
-    emit(api.scale_sheet(curve), chosen(options.output, as_json=options.as_json))
+    emit(api.scale_sheet(curve), form)
     if curve.is_past_knee and not options.force:
         largest = curve.points[-1].n_accelerators
         what = f"{largest} accelerators are past the knee at {curve.knee}"

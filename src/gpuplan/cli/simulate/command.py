@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from gpuplan import api
+from gpuplan.cli.command import Form
 from gpuplan.cli.options import user_store
-from gpuplan.cli.output import Form, busy, chosen, emit, names, whole_file, write_whole
+from gpuplan.cli.output import busy, emit, names, whole_file, write_whole
 from gpuplan.cli.simulate.conflicts import (
     check_fleet,
     check_jobs,
@@ -58,7 +59,7 @@ MANY = 500_000  # requests: below, a run is over before a bar is drawn
 SIMULATING = "simulating; the first run on a computer compiles its kernels"
 
 
-def simulate(options: SimulateOptions) -> None:
+def simulate(options: SimulateOptions, form: Form) -> None:
     """Simulate a fleet serving requests: latency, throughput, utilization, SLO attainment.
 
     Requests come from --trace, from --scenario, or are generated: --rate 5 --input-tokens 1000
@@ -66,14 +67,13 @@ def simulate(options: SimulateOptions) -> None:
     With --jobs, a job trace is replayed on the shared cluster of a cluster file.
     """
     with cleaning_up():
-        _simulate(options)
+        _simulate(options, form)
 
 
-def _simulate(options: SimulateOptions) -> None:
-    form = chosen(options.output, as_json=options.as_json)
+def _simulate(options: SimulateOptions, form: Form) -> None:
     check_jobs(options)
     if options.jobs is not None and options.plan is not None:
-        simulate_cluster_jobs(options, options.plan, options.jobs)
+        simulate_cluster_jobs(options, options.plan, options.jobs, form)
         return
     check_plan(options)
     if options.plan is not None:
@@ -243,7 +243,7 @@ def _sweep_request(options: SimulateOptions) -> "CurveRequest":
     )
 
 
-def simulate_cluster_jobs(options: SimulateOptions, cluster: Path, jobs: Path) -> None:
+def simulate_cluster_jobs(options: SimulateOptions, cluster: Path, jobs: Path, form: Form) -> None:
     """Replay, show, and write what was asked for."""
     from gpuplan.domain.cluster.answer import ClusterRequest
 
@@ -261,7 +261,7 @@ def simulate_cluster_jobs(options: SimulateOptions, cluster: Path, jobs: Path) -
     if options.out is not None:
         _write_jobs(options.out, found)
     sheet = api.cluster_sheet(found)
-    emit(sheet, chosen(options.output, as_json=options.as_json))
+    emit(sheet, form)
     if options.render_to is not None:
         options.render_to.mkdir(parents=True, exist_ok=True)
         for one in api.cluster_files(found):

@@ -29,7 +29,7 @@ def check_plan(options: SimulateOptions) -> None:
             fix = "name the accelerators of a replica, e.g. --on H100, or give a plan file"
             raise InputError("simulate", [Problem("--on", "missing", fix)])
         return
-    free = ("plan", "workload", "duration", "seed", "overlay", "out", "chart", "output", "as_json")
+    free = ("plan", "workload", "duration", "seed", "overlay", "out", "chart")
     beside = [name for name in options._fields if name not in free]
     fix = "remove it; the plan names fleet and load"
     _refuse(_conflicts(options, beside, "a plan file", fix))
@@ -48,7 +48,7 @@ def check_jobs(options: SimulateOptions) -> None:
     if options.plan is None:
         fix = "name the file of the cluster: gpuplan simulate cluster.yaml --jobs trace.csv"
         raise InputError("simulate", [Problem("cluster file", "missing", fix)])
-    free = ("plan", "jobs", "seed", "stream", "out", "chart", "output", "as_json", *CLUSTER_ONLY)
+    free = ("plan", "jobs", "seed", "stream", "out", "chart", *CLUSTER_ONLY)
     beside = [name for name in options._fields if name not in free]
     fix = "remove it; the cluster file names the hardware"
     return _refuse(_conflicts(options, beside, "--jobs", fix))

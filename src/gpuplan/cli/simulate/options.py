@@ -18,12 +18,10 @@ from gpuplan.cli.options import (
     Engine,
     EngineVersion,
     Ep,
-    Json,
     KvPrecision,
     LoraRank,
     MaxSeqs,
     NodeGbit,
-    Output,
     Overlay,
     Pp,
     Precision,
@@ -34,7 +32,6 @@ from gpuplan.cli.options import (
     model_in,
     option,
 )
-from gpuplan.cli.output import Form
 
 TRACE = "Trace"
 CLUSTER = "Shared cluster"
@@ -315,5 +312,3 @@ class SimulateOptions(NamedTuple):
     chart: list[str] | None = option(
         OUTPUT, "Charts: - for the terminal, FILE.html or FILE.png; repeatable.", "--chart"
     )
-    output: Output = Form.TABLE
-    as_json: Json = False

@@ -11,7 +11,8 @@ from unittest.mock import patch
 import pytest
 
 from fakes.plans import answer, chosen
-from gpuplan.cli.output import Form, emit
+from gpuplan.cli.command import Form
+from gpuplan.cli.output import emit
 from gpuplan.domain.plan.answer import Explanation
 from gpuplan.domain.provenance import Assumption
 from gpuplan.inputs.documents.yaml_reader import read_yaml_text
