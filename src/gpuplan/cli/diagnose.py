@@ -23,7 +23,7 @@ from gpuplan.cli.options import (
 from gpuplan.cli.output import busy, check_writable, deliver, emit
 from gpuplan.cli.watch import HttpHeaders, Matcher, server_access
 from gpuplan.errors import InputError, ViolationError, one
-from gpuplan.units import HOUR, MS
+from gpuplan.units import HOUR
 
 if TYPE_CHECKING:
     from gpuplan.cli.output import FileToWrite
@@ -40,11 +40,14 @@ Ttft = Annotated[
     float | None,
     opt(SLO, "Target of time to first token (TTFT), ms; recall counts it.", "--slo-ttft-ms", min=0),
 ]
-Beta = Annotated[float, opt(ANALYSIS, "Beta of F-beta: weight of recall over precision.", min=0.01)]
+Beta = Annotated[
+    float, opt(ANALYSIS, "Beta of F-beta: weight of recall over precision.", "--beta", min=0.01)
+]
 Hours = Annotated[float, opt(SERVER, "Hours of history to read.", min=0.01)]
 Step = Annotated[float, opt(SERVER, "Seconds between two samples (step).", "--step-s", min=0.1)]
 Pool = Annotated[
-    int | None, opt(MODEL, "GPUs in the pool, where the telemetry does not tell.", min=1)
+    int | None,
+    opt(MODEL, "GPUs in the pool, where the telemetry does not tell.", "--devices", min=1),
 ]
 Bands = Annotated[
     str | None,
@@ -59,12 +62,12 @@ class DiagnoseOptions(NamedTuple):
     """Options of `diagnose`, in the order of its help."""
 
     source: Source
-    on: On = None
-    devices: Pool = None
+    accelerator: On = None
+    expected_devices: Pool = None
     model: str | None = option(MODEL, "Model that is served, for MFU and MBU.")
     usd_per_h: UsdPerH = None
-    slo_ttft_ms: Ttft = None
-    beta: Beta = 1.0
+    ttft_limit_ms: Ttft = None
+    beta_ratio: Beta = 1.0
     bands: Bands = None
     hours: Hours = 1.0
     step_s: Step = 30.0
@@ -87,11 +90,11 @@ class ScoreOptions(NamedTuple):
     """Options of `score`, in the order of its help."""
 
     source: Source
-    on: On = None
-    devices: Pool = None
+    accelerator: On = None
+    expected_devices: Pool = None
     usd_per_h: UsdPerH = None
-    slo_ttft_ms: Ttft = None
-    beta: Beta = 1.0
+    ttft_limit_ms: Ttft = None
+    beta_ratio: Beta = 1.0
     bands: Bands = None
     min_precision: Share = option(
         LIMITS, "Minimum precision (useful share of paid GPU time).", min=0, max=1
@@ -174,18 +177,10 @@ def score(options: ScoreOptions, form: Form) -> None:
 
 
 def _request(options: DiagnoseOptions | ScoreOptions) -> "DiagnoseRequest":
+    from gpuplan.domain.requests.typed import request_of
     from gpuplan.domain.telemetry.diagnosis import DiagnoseRequest
 
-    ttft_ms = options.slo_ttft_ms
-    return DiagnoseRequest(
-        accelerator=options.on,
-        usd_per_h=options.usd_per_h,
-        beta_ratio=options.beta,
-        ttft_limit_s=None if ttft_ms is None else ttft_ms * MS,
-        expected_devices=options.devices,
-        edges=_edges(options.bands),
-        model=options.model if isinstance(options, DiagnoseOptions) else None,
-    )
+    return request_of(DiagnoseRequest, options, edges=_edges(options.bands))
 
 
 def _edges(text: str | None) -> "BandEdges | None":

@@ -28,9 +28,11 @@ class ProbeOptions(NamedTuple):
     """Options of the command, in the order of its help."""
 
     file: Annotated[Path, arg("Plan file, written by `gpuplan plan … --out plan.yaml`.")]
-    runs: int = option(ANALYSIS, "Maximum number of runs to propose.", default=3, min=1, max=3)
-    months: float = option(
-        ANALYSIS, "Months that the decision stands.", default=12.0, min=0.1, max=120
+    n_most: int = option(
+        ANALYSIS, "Maximum number of runs to propose.", "--runs", default=3, min=1, max=3
+    )
+    n_months: float = option(
+        ANALYSIS, "Months that the decision stands.", "--months", default=12.0, min=0.1, max=120
     )
     budget_usd: float | None = option(
         ANALYSIS, "Maximum cost of all runs, USD.", "--budget-usd", min=0
@@ -130,10 +132,9 @@ def _kind_of(out: Path | None) -> ReportForm:
 def probe(options: ProbeOptions, form: Form) -> None:
     """Find the short benchmark runs that reduce the risk of a plan most per dollar."""
     from gpuplan.domain.plan.probe import ProbeRequest
+    from gpuplan.domain.requests.typed import request_of
 
-    request = ProbeRequest(
-        n_most=options.runs, n_months=options.months, budget_usd=options.budget_usd
-    )
+    request = request_of(ProbeRequest, options)
     with busy("weighing measurements"):
         found = api.probe(
             options.file,

@@ -40,8 +40,6 @@ from gpuplan.errors import InfeasibleError, InputError, one
 if TYPE_CHECKING:
     from gpuplan.domain.requests.requests import FitRequest, PredictRequest
 
-# Options that the request of a training job calls alike.
-ALIKE = ("task", "framework", "micro_batch", "tp", "pp", "cp", "ep", "recompute", "optimizer")
 SHARDINGS = {name: name for name in ("none", "zero1", "zero2", "zero3", "hsdp")} | {"fsdp": "zero3"}
 
 
@@ -55,24 +53,28 @@ class FitOptions(NamedTuple):
     ] = None
     tp: Tp = None
     precision: Precision = None
-    kv_precision: KvPrecision = None
+    cache_precision: KvPrecision = None
     pp: Pp = 1
     dp: Dp = 1
     ep: Ep = 1
-    context: int | None = option(
-        LOAD, "Context length in tokens, prompt and output (vLLM's max_model_len).", min=1
+    context_tokens: int | None = option(
+        LOAD,
+        "Context length in tokens, prompt and output (vLLM's max_model_len).",
+        "--context",
+        min=1,
     )
-    concurrency: int = option(
-        LOAD, "Concurrent sequences whose KV cache must fit.", default=1, min=1
+    n_sequences: int = option(
+        LOAD, "Concurrent sequences whose KV cache must fit.", "--concurrency", default=1, min=1
     )
-    gpu_memory_utilization: float | None = option(
+    memory_use_frac: float | None = option(
         ENGINE,
         "Share of GPU memory for the engine (vLLM's gpu_memory_utilization).",
+        "--gpu-memory-utilization",
         min=0.01,
         max=1.0,
     )
     engine_version: str | None = option(ENGINE, "vLLM version whose memory rules apply.")
-    max_num_seqs: MaxSeqs = None
+    max_sequences: MaxSeqs = None
     max_loras: int = option(
         ENGINE, "LoRA adapters in GPU memory at once (vLLM's max_loras).", default=0, min=0
     )
@@ -125,40 +127,28 @@ def _rank(options: FitOptions, form: Form) -> None:
 def _rank_request(options: FitOptions) -> "PredictRequest":
     """The load to rank by; a context is split as requests usually are, 4 to 1."""
     from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
+    from gpuplan.domain.requests.typed import request_of
 
-    context = options.context
+    context = options.context_tokens
     load = LoadRequest(
-        n_concurrent=options.concurrency,
+        n_concurrent=options.n_sequences,
         input_tokens=None if context is None else max(1, context - context // 5),
         output_tokens=None if context is None else max(1, context // 5),
     )
-    same = ("tp", "pp", "dp", "ep", "precision", "engine_version")
-    return PredictRequest(
-        **{name: getattr(options, name) for name in same},
-        cache_precision=options.kv_precision,
-        max_sequences=options.max_num_seqs,
-        load=load,
-    )
+    return request_of(PredictRequest, options, load=load)
 
 
 def _fit_request(options: FitOptions) -> "FitRequest":
     from gpuplan.domain.inference.serving import LoraSlots
     from gpuplan.domain.requests.requests import FitRequest
+    from gpuplan.domain.requests.typed import request_of
 
     lora = LoraSlots(n_slots=options.max_loras, max_rank=options.max_lora_rank)
     given = options.engine_version
-    return FitRequest(
-        tp=options.tp,
-        pp=options.pp,
-        dp=options.dp,
-        ep=options.ep,
-        context_tokens=options.context,
-        n_sequences=options.concurrency,
-        precision=options.precision,
-        cache_precision=options.kv_precision,
-        memory_use_frac=options.gpu_memory_utilization,
+    return request_of(
+        FitRequest,
+        options,
         engine_version=None if given is None else _version(given),
-        max_sequences=options.max_num_seqs,
         lora=lora if options.max_loras else None,
     )
 
@@ -182,7 +172,7 @@ class FitTrainingOptions(NamedTuple):
     cp: Cp = 1
     ep: Ep = 1
     task: str = option(TRAINING, "Kind of training: full, lora, qlora or pretrain.", default="full")
-    sequence: Sequence = 2048
+    sequence_tokens: Sequence = 2048
     micro_batch: MicroBatch = 1
     global_batch: int | None = option(
         TRAINING, "Global batch size per step, samples; one micro-batch by default.", min=1
@@ -206,13 +196,9 @@ class FitTrainingOptions(NamedTuple):
 def fit_training(options: FitTrainingOptions, form: Form) -> None:
     """Check whether a training or fine-tuning job fits: headroom per GPU, what would help."""
     from gpuplan.domain.requests.requests import StepSchedule, TrainingRequest
+    from gpuplan.domain.requests.typed import request_of
 
-    request = TrainingRequest(
-        **{name: getattr(options, name) for name in ALIKE},
-        sequence_tokens=options.sequence,
-        sharding=_sharding(options.sharding),
-        lora_rank=options.lora_rank,
-    )
+    request = request_of(TrainingRequest, options, sharding=_sharding(options.sharding))
     schedule = StepSchedule(
         vp=options.vp or 1,
         global_batch=options.global_batch,

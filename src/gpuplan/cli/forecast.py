@@ -24,7 +24,7 @@ from gpuplan.cli.options import (
 from gpuplan.cli.output import busy, check_writable, deliver, emit
 from gpuplan.cli.watch import telemetry_source
 from gpuplan.errors import DriftError, InputError, Problem, one
-from gpuplan.units import HOUR, WEEK
+from gpuplan.units import WEEK
 
 if TYPE_CHECKING:
     from gpuplan.cli.output import FileToWrite
@@ -37,16 +37,23 @@ class EtaOptions(NamedTuple):
 
     cluster: Annotated[Path, arg("Cluster file: nodes, teams, policy.")]
     jobs: Annotated[Path, opt(LOAD, "Job trace up to now, with what runs and waits.", "--jobs")]
-    gpus: int = option(LOAD, "GPUs that the job asks for.", default=1, min=1)
-    hours: float = option(LOAD, "Duration of the job in hours.", default=1.0, min=0.001)
+    n_accelerators: int = option(LOAD, "GPUs that the job asks for.", "--gpus", default=1, min=1)
+    duration_h: float = option(
+        LOAD, "Duration of the job in hours.", "--hours", default=1.0, min=0.001
+    )
     team: str | None = option(LOAD, "Team of the job; the trace's first by default.")
-    on: str | None = option(LOAD, "GPU type; any by default.", "--on")
+    accelerator: str | None = option(LOAD, "GPU type; any by default.", "--on")
     priority: int = option(LOAD, "Priority of the job.", default=0)
     at_h: float | None = option(
         LOAD, "Hour of submission on the trace's clock; its last by default.", "--at-h", min=0
     )
-    record: int = option(
-        ANALYSIS, "Recent jobs that the range is taken from.", default=100, min=2, max=1000
+    n_record: int = option(
+        ANALYSIS,
+        "Recent jobs that the range is taken from.",
+        "--record",
+        default=100,
+        min=2,
+        max=1000,
     )
     seed: Seed = 0
 
@@ -66,13 +73,27 @@ class ForecastOptions(NamedTuple):
     source: Annotated[
         str, arg("Telemetry file that `gpuplan diagnose` reads, or a Prometheus server's URL.")
     ]
-    devices: int | None = option(FLEET, "Number of accelerators in the fleet.", min=1)
-    capacity: float | None = option(FLEET, "Capacity of the fleet in the metric's unit.")
-    trigger: float = option(
-        FLEET, "Peak utilization at which to order, 0 to 1.", default=0.85, min=0.01, max=1
+    n_devices: int | None = option(
+        FLEET, "Number of accelerators in the fleet.", "--devices", min=1
     )
-    target: float = option(
-        FLEET, "Target utilization of new capacity, 0 to 1.", default=0.80, min=0.01, max=1
+    n_capacity: float | None = option(
+        FLEET, "Capacity of the fleet in the metric's unit.", "--capacity"
+    )
+    trigger_frac: float = option(
+        FLEET,
+        "Peak utilization at which to order, 0 to 1.",
+        "--trigger",
+        default=0.85,
+        min=0.01,
+        max=1,
+    )
+    target_frac: float = option(
+        FLEET,
+        "Target utilization of new capacity, 0 to 1.",
+        "--target",
+        default=0.80,
+        min=0.01,
+        max=1,
     )
     lead_weeks: float | None = option(
         FLEET, "Lead time from order to service, weeks.", "--lead-weeks", **WEEKS
@@ -80,7 +101,7 @@ class ForecastOptions(NamedTuple):
     lead_weeks_high: float | None = option(
         FLEET, "Late end of the lead time (90th percentile), weeks.", "--lead-weeks-high", **WEEKS
     )
-    service_level: float = option(
+    service_frac: float = option(
         FLEET,
         "Probability that capacity lasts until an order arrives.",
         "--service-level",
@@ -94,8 +115,8 @@ class ForecastOptions(NamedTuple):
         LOAD, "Forecast horizon in hours.", "--horizon-h", default=24.0, min=0.1, max=168
     )
     step_s: float | None = option(LOAD, "Seconds between two values (step).", "--step-s", min=1)
-    growth: float | None = option(
-        LOAD, "Growth per month, e.g. 0.08; fitted to the peaks by default.", **GROWTH
+    growth_frac_per_month: float | None = option(
+        LOAD, "Growth per month, e.g. 0.08; fitted to the peaks by default.", "--growth", **GROWTH
     )
     growth_model: str | None = option(
         LOAD,
@@ -106,22 +127,11 @@ class ForecastOptions(NamedTuple):
 
 def forecast(options: ForecastOptions, form: Form) -> None:
     """Forecast demand with its range, the method's backtest, and when to order."""
+    from gpuplan.domain.requests.typed import request_of
     from gpuplan.domain.telemetry.forecast import ForecastRequest
 
-    request = ForecastRequest(
-        metric=options.metric,
-        horizon_s=options.horizon_h * HOUR,
-        step_s=options.step_s,
-        n_devices=options.devices,
-        n_capacity=options.capacity,
-        trigger_frac=options.trigger,
-        target_frac=options.target,
-        lead_s=None if options.lead_weeks is None else options.lead_weeks * WEEK,
-        growth_frac_per_month=options.growth,
-        growth_model=_growth_model(options.growth_model),
-        lead_high_s=_late_s(options),
-        service_frac=options.service_level,
-    )
+    model, late_s = _growth_model(options.growth_model), _late_s(options)
+    request = request_of(ForecastRequest, options, growth_model=model, lead_high_s=late_s)
     source = telemetry_source(
         options.source, hours=options.history_h, step_s=options.step_s or 3600.0
     )
@@ -163,15 +173,26 @@ class ReplanOptions(NamedTuple):
         ),
     ] = None
     workload: str | None = option(LOAD, "Workload of the plan that the telemetry is of.")
-    growth: float = option(LOAD, "Growth per month to plan for, e.g. 0.08.", default=0.0, **GROWTH)
-    max_change: int | None = option(
+    growth_frac_per_month: float = option(
+        LOAD, "Growth per month to plan for, e.g. 0.08.", "--growth", default=0.0, **GROWTH
+    )
+    max_added_accelerators: int | None = option(
         FLEET, "Maximum accelerators added at once.", "--max-change", min=1
     )
-    hysteresis: float = option(
-        FLEET, "Minimum saving that justifies a change, 0.05 is 5 %.", default=0.05, min=0, max=1
+    hysteresis_frac: float = option(
+        FLEET,
+        "Minimum saving that justifies a change, 0.05 is 5 %.",
+        "--hysteresis",
+        default=0.05,
+        min=0,
+        max=1,
     )
-    tolerance: float = option(
-        ANALYSIS, "Drift tolerance beyond the plan's own range, 0.2 is 20 %.", default=0.20, min=0
+    tolerance_frac: float = option(
+        ANALYSIS,
+        "Drift tolerance beyond the plan's own range, 0.2 is 20 %.",
+        "--tolerance",
+        default=0.20,
+        min=0,
     )
     history_h: HistoryHours = HISTORY_H
     step_s: float = option(
@@ -184,18 +205,11 @@ class ReplanOptions(NamedTuple):
 
 def replan(options: ReplanOptions, form: Form) -> None:
     """Plan again with telemetry: new plan, difference, advice; exits with code 6 on drift."""
+    from gpuplan.domain.requests.typed import request_of
     from gpuplan.domain.telemetry.replan import ReplanRequest
 
-    request = ReplanRequest(
-        workload=options.workload,
-        tolerance_frac=options.tolerance,
-        hysteresis_frac=options.hysteresis,
-        max_added_accelerators=options.max_change,
-        growth_frac_per_month=options.growth,
-        seed=options.seed,
-        as_of=datetime.now(tz=UTC).date().isoformat(),
-        calibration=options.calibration,
-    )
+    today = datetime.now(tz=UTC).date().isoformat()
+    request = request_of(ReplanRequest, options, as_of=today)
     check_writable(options.out)
     if options.source is None:
         _replan_measured(options, request, form)
@@ -233,17 +247,9 @@ def _refuse_drift(found: "Replanned", plan_file: Path) -> None:
 def eta(options: EtaOptions, form: Form) -> None:
     """Estimate when a job would start on a shared cluster, with an 80 % range."""
     from gpuplan.domain.cluster.answer import EtaRequest
+    from gpuplan.domain.requests.typed import request_of
 
-    request = EtaRequest(
-        n_accelerators=options.gpus,
-        duration_s=options.hours * HOUR,
-        team=options.team,
-        accelerator=options.on,
-        priority=options.priority,
-        at_s=None if options.at_h is None else options.at_h * HOUR,
-        n_record=options.record,
-        seed=options.seed,
-    )
+    request = request_of(EtaRequest, options)
     with busy("simulating futures of the cluster"):
         found = api.eta(options.cluster, options.jobs, request)
     emit(api.eta_sheet(found), form)

@@ -85,7 +85,8 @@ Precision = Annotated[
     str | None, opt(MODEL, "Weight precision: bf16, fp8, int4 …; the published one by default.")
 ]
 KvPrecision = Annotated[
-    str | None, opt(MODEL, "KV cache precision: bf16 or fp8 (vLLM's kv_cache_dtype).")
+    str | None,
+    opt(MODEL, "KV cache precision: bf16 or fp8 (vLLM's kv_cache_dtype).", "--kv-precision"),
 ]
 Engine = Annotated[str, opt(ENGINE, "Serving engine: vllm, sglang, trtllm, llama.cpp …")]
 EngineVersion = Annotated[str | None, opt(ENGINE, "Engine version; a recent one by default.")]
@@ -98,9 +99,17 @@ InputTokens = Annotated[int | None, opt(LOAD, "Mean prompt length in tokens.", m
 OutputTokens = Annotated[int | None, opt(LOAD, "Mean output length in tokens.", min=1)]
 Concurrency = Annotated[
     int | None,
-    opt(LOAD, "Concurrent requests of a closed loop (max concurrency).", min=1, max=1_000_000),
+    opt(
+        LOAD,
+        "Concurrent requests of a closed loop (max concurrency).",
+        "--concurrency",
+        min=1,
+        max=1_000_000,
+    ),
 ]
-Rate = Annotated[float | None, opt(LOAD, "Request rate at the peak, requests per second.", min=0)]
+Rate = Annotated[
+    float | None, opt(LOAD, "Request rate at the peak, requests per second.", "--rate", min=0)
+]
 ThinkTime = Annotated[
     float | None,
     opt(LOAD, "Mean think time of a user between requests, s.", "--think-time-s", min=0),

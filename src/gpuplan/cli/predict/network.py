@@ -17,35 +17,30 @@ class NetworkOptions(NamedTuple):
     on: Accelerator
     precision: str | None = option(MODEL, "Compute precision: fp16, bf16, fp32, int8 …")
     batch: int = option(LOAD, "Batch size in samples.", default=1, min=1)
-    train: bool = option(LOAD, "Training step instead of inference.", "--train", default=False)
-    image_size: int | None = option(LOAD, "Image side length in pixels (timm's img_size).", min=8)
-    tokens: int = option(
+    is_training: bool = option(
+        LOAD, "Training step instead of inference.", "--train", default=False
+    )
+    image_px: int | None = option(
+        LOAD, "Image side length in pixels (timm's img_size).", "--image-size", min=8
+    )
+    n_tokens: int = option(
         LOAD, "Text length in tokens, of encoders.", "--tokens", default=256, min=1
     )
-    steps: int = option(LOAD, "Number of denoising steps.", default=28, min=1)
+    n_steps: int = option(LOAD, "Number of denoising steps.", "--steps", default=28, min=1)
     size: str = option(
         LOAD, "Width x height of the generated image, e.g. 1024x1024.", default="1024x1024"
     )
-    frames: int = option(LOAD, "Number of frames of a clip.", default=1, min=1)
+    n_frames: int = option(LOAD, "Number of frames of a clip.", "--frames", default=1, min=1)
     overlay: Overlay = None
 
 
 def predict_network(options: NetworkOptions, form: Form) -> None:
     """Predict batch time and samples per second of a CNN, ViT, encoder or diffusion model."""
     from gpuplan.domain.requests.requests import NetworkRequest
+    from gpuplan.domain.requests.typed import request_of
 
     width, height = _size(options.size)
-    request = NetworkRequest(
-        batch=options.batch,
-        precision=options.precision,
-        is_training=options.train,
-        image_px=options.image_size,
-        n_tokens=options.tokens,
-        n_steps=options.steps,
-        height_px=height,
-        width_px=width,
-        n_frames=options.frames,
-    )
+    request = request_of(NetworkRequest, options, height_px=height, width_px=width)
     found = api.predict_network(options.name, options.on, request, overlays=options.overlay or [])
     emit(api.network_sheet(found), form)
 

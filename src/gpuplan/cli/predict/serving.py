@@ -64,19 +64,21 @@ class PredictOptions(NamedTuple):
         accelerators_in(COMMON, "Accelerators, e.g. H100 or 8xH100; not needed with a table."),
     ] = None
     tp: int | None = option(COMMON, "Tensor-parallel size of one replica.", min=1)
-    replicas: int = option(COMMON, "Number of replicas of the deployment.", default=1, min=1)
+    n_replicas: int = option(
+        COMMON, "Number of replicas of the deployment.", "--replicas", default=1, min=1
+    )
     precision: Precision = None
     precisions: str | None = option(
         MODEL, "Precisions to compare: speed, memory and quality risk, e.g. bf16,fp8,fp4."
     )
-    kv_precision: KvPrecision = None
+    cache_precision: KvPrecision = None
     pp: Pp = 1
     dp: Dp = 1
     ep: Ep = 1
     cp: Cp = 1
     node_gbit: NodeGbit = None
-    concurrency: Concurrency = None
-    rate: Rate = None
+    n_concurrent: Concurrency = None
+    requests_per_s: Rate = None
     input_tokens: InputTokens = None
     output_tokens: OutputTokens = None
     prefix_cache_hit_rate: PrefixHitRate = None
@@ -85,7 +87,7 @@ class PredictOptions(NamedTuple):
     )
     engine: Engine = "vllm"
     engine_version: EngineVersion = None
-    max_num_seqs: MaxSeqs = None
+    max_sequences: MaxSeqs = None
     lora_rank: LoraRank = 0
     loras: int = option(LOAD, "Distinct LoRA adapters in the traffic.", default=1, min=1)
     calibration: Calibration = None
@@ -99,7 +101,7 @@ class RooflineOptions(NamedTuple):
     on: On
     tp: Tp = None
     precision: Precision = None
-    kv_precision: KvPrecision = None
+    cache_precision: KvPrecision = None
     input_tokens: InputTokens = None
     output_tokens: OutputTokens = None
     engine: Engine = "vllm"
@@ -141,31 +143,13 @@ def _compare_precisions(options: PredictOptions, on: str, form: Form) -> None:
 def _request(options: PredictOptions) -> "PredictRequest":
     from gpuplan.domain.inference.serving import LoraUse
     from gpuplan.domain.requests.requests import LoadRequest, PredictRequest, ReplicaSpan
+    from gpuplan.domain.requests.typed import request_of
 
     lora = LoraUse(rank=options.lora_rank, n_adapters=options.loras) if options.lora_rank else None
-    load = LoadRequest(
-        regime=options.regime,
-        input_tokens=options.input_tokens,
-        output_tokens=options.output_tokens,
-        n_concurrent=options.concurrency,
-        requests_per_s=options.rate,
-        prefix_hit_frac=options.prefix_cache_hit_rate or 0.0,
-        adapters=lora,
-    )
-    return PredictRequest(
-        tp=options.tp,
-        pp=options.pp,
-        dp=options.dp,
-        ep=options.ep,
-        span=ReplicaSpan(cp=options.cp, network_bytes_per_s=bytes_per_s(options.node_gbit)),
-        n_replicas=options.replicas,
-        precision=options.precision,
-        cache_precision=options.kv_precision,
-        engine=options.engine,
-        engine_version=options.engine_version,
-        max_sequences=options.max_num_seqs,
-        load=load,
-    )
+    hit_frac = options.prefix_cache_hit_rate or 0.0
+    load = request_of(LoadRequest, options, prefix_hit_frac=hit_frac, adapters=lora)
+    span = ReplicaSpan(cp=options.cp, network_bytes_per_s=bytes_per_s(options.node_gbit))
+    return request_of(PredictRequest, options, span=span, load=load)
 
 
 def predict_table(file: Table, out: Out = None) -> None:
@@ -186,15 +170,9 @@ def predict_table(file: Table, out: Out = None) -> None:
 def roofline(options: RooflineOptions, form: Form) -> None:
     """Show where prefill and decode lie under the roofline, and what limits each."""
     from gpuplan.domain.requests.requests import LoadRequest, PredictRequest
+    from gpuplan.domain.requests.typed import request_of
 
-    request = PredictRequest(
-        tp=options.tp,
-        precision=options.precision,
-        cache_precision=options.kv_precision,
-        engine=options.engine,
-        engine_version=options.engine_version,
-        load=LoadRequest(input_tokens=options.input_tokens, output_tokens=options.output_tokens),
-    )
+    request = request_of(PredictRequest, options, load=request_of(LoadRequest, options))
     overlays, store = options.overlay or [], user_store()
     found = api.roofline(options.model, options.on, request, overlays=overlays, store=store)
     emit(api.roofline_sheet(found), form)

@@ -34,29 +34,10 @@ if TYPE_CHECKING:
 
 FAILURES = "Failures and checkpoints"
 NETWORK = "Network"
-# Column of a measured training row → option that fills it.
-COLUMNS = {
-    "seq_len": "sequence",
-    "global_batch": "global_batch",
-    "micro_batch": "micro_batch",
-    "tp": "tp",
-    "pp": "pp",
-    "vp": "vp",
-    "cp": "cp",
-    "ep": "ep",
-    "sharding": "sharding",
-    "recompute": "recompute",
-    "precision": "precision",
-    "framework": "framework",
-    "task": "task",
-    "fabric": "fabric",
-    "devices_per_node": "devices_per_node",
-    "lora_rank": "lora_rank",
-}
 
 
 class TrainingOptions(NamedTuple):
-    """Options of `predict-training`, in the order of its help."""
+    """Options of `predict-training`, in the order of its help: what `api.training_run` takes."""
 
     model: Model
     on: Accelerator
@@ -67,7 +48,7 @@ class TrainingOptions(NamedTuple):
     cp: Cp = 1
     ep: Ep = 1
     precision: str = option(MODEL, "Compute precision: bf16, fp8 …", default="bf16")
-    sequence: Sequence = 4096
+    seq_len: Sequence = 4096
     global_batch: int = option(TRAINING, "Global batch size per step, samples.", default=128, min=1)
     micro_batch: MicroBatch = 1
     task: str = option(
@@ -107,17 +88,7 @@ class TrainingOptions(NamedTuple):
 
 def predict_training(options: TrainingOptions, form: Form) -> None:
     """Predict step time, tokens per second, MFU and duration of a training run, with ranges."""
-    run = api.training_run(
-        options.model,
-        options.on,
-        devices=options.devices,
-        tokens=options.tokens,
-        mtbf_h=options.mtbf_h,
-        restart_min=options.restart_min,
-        checkpoint_gb_per_s=options.checkpoint_gb_per_s,
-        **{column: getattr(options, name) for column, name in COLUMNS.items()},
-    )
-    sheet = api.run_sheet(api.predict_training(run))
+    sheet = api.run_sheet(api.predict_training(api.training_run(**options._asdict())))
     emit(sheet, form)
 
 
@@ -144,7 +115,7 @@ class ScaleOptions(NamedTuple):
     hsdp: bool = option(
         MODEL, "Hybrid sharding (HSDP): shard inside nodes, replicate between them.", default=False
     )
-    sequence: Sequence = 8192
+    sequence_tokens: Sequence = 8192
     micro_batch: MicroBatch = 1
     gradient_accumulation_steps: int = option(
         TRAINING, "Gradient accumulation steps per optimizer step.", default=1, min=1
@@ -152,15 +123,17 @@ class ScaleOptions(NamedTuple):
     recompute: Recompute = option(
         TRAINING, "Activation recomputation in the backward pass.", default=Recompute.FULL
     )
-    mfu: float | None = option(
-        TRAINING, "Measured MFU of your own, 0 to 1, instead of the model's."
+    mfu_frac: float | None = option(
+        TRAINING, "Measured MFU of your own, 0 to 1, instead of the model's.", "--mfu"
     )
     devices_per_node: int = option(NETWORK, "Accelerators per server.", default=8, min=1)
     node_gbit: float | None = option(NETWORK, "Total NIC bandwidth of a server, Gbit/s.", min=0.1)
     fabric: str = option(
         NETWORK, "Network between servers, e.g. '3200 Gbit/s EFA per node', 'TCP'.", default=""
     )
-    price: float | None = option(PRICES, "Hourly price per accelerator, USD.", min=0.0)
+    price_usd_per_h: float | None = option(
+        PRICES, "Hourly price per accelerator, USD.", "--price", min=0.0
+    )
     loader_samples_per_s: float | None = option(
         TRAINING, "Samples per second that the data loader supplies to the job.", min=0.001
     )
@@ -186,14 +159,14 @@ def scale(options: ScaleOptions, form: Form) -> None:
 
 
 def _scale_request(options: ScaleOptions) -> "ScaleRequest":
+    from gpuplan.domain.requests.typed import request_of
     from gpuplan.domain.training.scaling import NodeLinks, ScaleLayout, ScaleRequest
 
-    return ScaleRequest(
-        model=options.model,
+    return request_of(
+        ScaleRequest,
+        options,
         accelerator=options.on,
         counts=_counts(options.devices),
-        micro_batch=options.micro_batch,
-        sequence_tokens=options.sequence,
         n_micro_batches=options.gradient_accumulation_steps,
         layout=ScaleLayout(
             is_hybrid=options.hsdp, tp=options.tp, allows_tp_across_nodes=options.tp_across_nodes
@@ -204,9 +177,6 @@ def _scale_request(options: ScaleOptions) -> "ScaleRequest":
             adapters_bytes_per_s=bytes_per_s(options.node_gbit),
             fabric=options.fabric,
         ),
-        mfu_frac=options.mfu,
-        price_usd_per_h=options.price,
-        loader_samples_per_s=options.loader_samples_per_s,
     )
 
 

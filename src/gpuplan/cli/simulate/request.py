@@ -54,22 +54,18 @@ def drawn_load(options: SimulateOptions) -> "DrawnLoad":
 
 def simulate_request(options: SimulateOptions) -> "SimulateRequest":
     """The fleet, and how to judge it."""
+    from gpuplan.domain.requests.typed import request_of
     from gpuplan.domain.simulation.simulation import SimulateRequest
 
     limits = (options.slo_ttft_ms, options.slo_tpot_ms, options.slo_e2e_s)
-    return SimulateRequest(
-        tp=options.tp,
+    return request_of(
+        SimulateRequest,
+        options,
         n_replicas=options.replicas,
-        router=options.router,
-        precision=options.precision,
         cache_precision=options.kv_precision,
-        engine=options.engine,
-        engine_version=options.engine_version,
         scheduler=_engine(options),
         slo=objective(*limits, options.slo_percentile),
         warmup_s=warmup_s(options.warmup, is_steady=_is_steady(options)),
-        bin_s=options.bin_s,
-        seed=options.seed,
     )
 
 

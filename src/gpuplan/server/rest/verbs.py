@@ -25,6 +25,7 @@ from gpuplan.domain.requests.requests import (
     ReplicaSpan,
     TrainingRequest,
 )
+from gpuplan.domain.requests.typed import request_of
 from gpuplan.domain.result import Result
 from gpuplan.domain.scenario.demand import TokenLengths
 from gpuplan.domain.sheet import Sheet, Table
@@ -39,7 +40,6 @@ from gpuplan.server.rest.bodies import (
     Body,
     CalibrateBody,
     CatalogBody,
-    DeploymentBody,
     DiagnoseBody,
     DiffBody,
     FitBody,
@@ -61,7 +61,7 @@ from gpuplan.server.rest.bodies import (
     WhatIfBody,
 )
 from gpuplan.server.rest.content import refuse_files
-from gpuplan.units import GBIT, HOUR, MS
+from gpuplan.units import GBIT
 
 Document = dict[str, Any]
 
@@ -200,9 +200,7 @@ def _packed(files: list[tuple[str, bytes]]) -> Document:
 
 
 def _fit(body: FitBody) -> Result:
-    request = FitRequest(
-        **_layout(body), context_tokens=body.context_tokens, n_sequences=body.concurrency
-    )
+    request = request_of(FitRequest, body, n_sequences=body.concurrency)
     return api.fit(body.model, body.on, request)
 
 
@@ -215,21 +213,9 @@ def _roofline(body: PredictBody) -> Result:
 
 
 def _served(body: PredictBody) -> PredictRequest:
-    load = LoadRequest(
-        input_tokens=body.input_tokens,
-        output_tokens=body.output_tokens,
-        n_concurrent=body.concurrency,
-        requests_per_s=body.requests_per_s,
-        prefix_hit_frac=body.prefix_cache_hit_rate,
-    )
-    return PredictRequest(
-        **_layout(body),
-        span=_span(body),
-        n_replicas=body.replicas,
-        engine=body.engine,
-        engine_version=body.engine_version,
-        load=load,
-    )
+    n, hit_frac = body.concurrency, body.prefix_cache_hit_rate
+    load = request_of(LoadRequest, body, n_concurrent=n, prefix_hit_frac=hit_frac)
+    return request_of(PredictRequest, body, span=_span(body), n_replicas=body.replicas, load=load)
 
 
 def _span(body: PredictBody) -> ReplicaSpan:
@@ -237,12 +223,8 @@ def _span(body: PredictBody) -> ReplicaSpan:
 
 
 def _simulate(body: SimulateBody) -> Result:
-    load = DrawnLoad(
-        requests_per_s=body.requests_per_s,
-        duration_s=body.duration_s,
-        input=_lengths(body.input_tokens),
-        output=_lengths(body.output_tokens),
-    )
+    lengths = {"input": _lengths(body.input_tokens), "output": _lengths(body.output_tokens)}
+    load = request_of(DrawnLoad, body, **lengths)
     lora = LoraUse(rank=body.lora_rank, n_adapters=body.loras, n_slots=body.max_loras)
     replica = ReplicaRequest(
         pp=body.pp,
@@ -251,16 +233,8 @@ def _simulate(body: SimulateBody) -> Result:
         span=_span(body),
         adapters=lora if body.lora_rank else None,
     )
-    request = SimulateRequest(
-        tp=body.tp,
-        n_replicas=body.replicas,
-        precision=body.precision,
-        cache_precision=body.cache_precision,
-        scheduler=EngineRequest(replica=replica),
-        engine=body.engine,
-        engine_version=body.engine_version,
-        seed=body.seed,
-    )
+    engine = EngineRequest(replica=replica)
+    request = request_of(SimulateRequest, body, n_replicas=body.replicas, scheduler=engine)
     drawn = api.drawn_load(load, seed=body.seed)
     return api.simulate(body.model, body.on, drawn, request)
 
@@ -270,19 +244,7 @@ def _lengths(n_tokens: int | None) -> TokenLengths | None:
 
 
 def _predict_network(body: NetworkBody) -> Result:
-    request = NetworkRequest(batch=body.batch, precision=body.precision)
-    return api.predict_network(body.network, body.on, request)
-
-
-def _layout(body: DeploymentBody) -> dict[str, Any]:
-    return {
-        "tp": body.tp,
-        "pp": body.pp,
-        "dp": body.dp,
-        "ep": body.ep,
-        "precision": body.precision,
-        "cache_precision": body.cache_precision,
-    }
+    return api.predict_network(body.network, body.on, request_of(NetworkRequest, body))
 
 
 def _predict_training(body: TrainingBody) -> Result:
@@ -292,46 +254,27 @@ def _predict_training(body: TrainingBody) -> Result:
 
 
 def _fit_training(body: TrainingFitBody) -> Result:
-    keys = body.model_dump(exclude={"model", "on"})
-    return api.training_fit(body.model, body.on, TrainingRequest(**keys))
+    return api.training_fit(body.model, body.on, request_of(TrainingRequest, body))
 
 
 def _scale(body: ScaleBody) -> Result:
-    request = ScaleRequest(
-        model=body.model,
-        accelerator=body.on,
-        counts=tuple(body.counts),
-        micro_batch=body.micro_batch,
-        sequence_tokens=body.sequence_tokens,
-        price_usd_per_h=body.price_usd_per_h,
-    )
-    return api.scale(request)
+    counts = tuple(body.counts)
+    return api.scale(request_of(ScaleRequest, body, accelerator=body.on, counts=counts))
 
 
 def _diagnose(body: DiagnoseBody) -> Result:
-    limit_ms = body.ttft_limit_ms
-    request = DiagnoseRequest(
-        accelerator=body.accelerator,
-        usd_per_h=body.usd_per_h,
-        ttft_limit_s=None if limit_ms is None else limit_ms * MS,
-    )
-    return api.diagnose_text(body.text, request)
+    return api.diagnose_text(body.text, request_of(DiagnoseRequest, body))
 
 
 def _forecast(body: ForecastBody) -> Result:
-    request = ForecastRequest(
-        metric=body.metric,
-        horizon_s=body.horizon_h * HOUR,
-        n_devices=body.devices,
-        n_capacity=body.capacity,
-        growth_frac_per_month=body.growth_frac_per_month,
-    )
+    n_devices, n_capacity = body.devices, body.capacity
+    request = request_of(ForecastRequest, body, n_devices=n_devices, n_capacity=n_capacity)
     return api.forecast(_text(body.text, "demand"), request)
 
 
 def _replan(body: ReplanBody) -> Sheet:
     today = date.today().isoformat()
-    request = ReplanRequest(workload=body.workload, tolerance_frac=body.tolerance_frac, as_of=today)
+    request = request_of(ReplanRequest, body, as_of=today)
     plan, telemetry = _file(body.plan, "plan.yaml"), _text(body.text, "telemetry")
     return api.replan_sheet(api.replan(plan, telemetry, request))
 
