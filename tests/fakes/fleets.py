@@ -66,7 +66,6 @@ def reserve(n_spare: int = 0, why: str = "a spare") -> Reserve:
         n_spare=n_spare,
         domain="node" if n_spare else "none",
         n_failures=min(1, n_spare),
-        n_replicas_per_domain=1,
         why=why,
         upgrade="",
     )

@@ -16,7 +16,6 @@ def plain_link(bytes_per_s: float = 100e9) -> LinkModel:
         bytes_per_s=bytes_per_s,
         pair_bytes_per_s=None,
         contended_frac=1.0,
-        has_p2p=True,
         has_tree=False,
         ring=PLAIN,
         pairwise=PLAIN,

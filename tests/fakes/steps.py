@@ -48,7 +48,7 @@ def link(bytes_per_s: float = 450e9) -> LinkModel:
     )
     return LinkModel(
         name="nvlink4", bytes_per_s=bytes_per_s, pair_bytes_per_s=None, contended_frac=1.0,
-        has_p2p=True, has_tree=False, ring=plain, pairwise=plain, switch=None, direct=None,
+        has_tree=False, ring=plain, pairwise=plain, switch=None, direct=None,
     )  # fmt: skip
 
 

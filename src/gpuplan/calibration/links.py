@@ -32,9 +32,8 @@ def link_of(accelerator: Accelerator, *, n_ranks: int = 2, engine: str = "") -> 
 def host_bus_of(accelerator: Accelerator, *, engine: str = "") -> LinkModel:
     """Ranks joined by the host's bus alone. GeForce boards have no peer-to-peer over it."""
     host = accelerator.host_link or ASSUMED_HOST_LINK
-    p2p = "GeForce" not in accelerator.name
-    name = "pcie" if p2p else "pcie-host"
-    return _model(name, host.bytes_per_s, pair_bytes_per_s=None, engine=engine, has_p2p=p2p)
+    name = "pcie-host" if "GeForce" in accelerator.name else "pcie"
+    return _model(name, host.bytes_per_s, pair_bytes_per_s=None, engine=engine)
 
 
 def fabric_link(bytes_per_s: float, *, fabric: str = "infiniband") -> LinkModel:
@@ -43,7 +42,7 @@ def fabric_link(bytes_per_s: float, *, fabric: str = "infiniband") -> LinkModel:
         raise one(InputError, "fabric_link", "fabric", f"got {fabric!r}", f"use one of {FABRICS}")
     if bytes_per_s <= 0:
         raise one(InputError, "fabric_link", "rate", f"got {bytes_per_s}", "use a positive number")
-    return _model(fabric, bytes_per_s, pair_bytes_per_s=None, engine="", has_p2p=True)
+    return _model(fabric, bytes_per_s, pair_bytes_per_s=None, engine="")
 
 
 def link_class_of(domain: ScaleUpLink) -> str:
@@ -67,12 +66,10 @@ def _scale_up(domain: ScaleUpLink, engine: str) -> LinkModel:
     pair = domain.pair_bytes_per_s
     # A switch gives one pair the whole rate: no mesh to account for.
     mesh = pair if pair is not None and pair < domain.bytes_per_s else None
-    return _model(name, domain.bytes_per_s, pair_bytes_per_s=mesh, engine=engine, has_p2p=True)
+    return _model(name, domain.bytes_per_s, pair_bytes_per_s=mesh, engine=engine)
 
 
-def _model(
-    name: str, rate: float, *, pair_bytes_per_s: float | None, engine: str, has_p2p: bool
-) -> LinkModel:
+def _model(name: str, rate: float, *, pair_bytes_per_s: float | None, engine: str) -> LinkModel:
     stored = _stored()
     found: Mapping[str, Any] = stored["classes"][name]
     launch_frac = stored["direct_launch_frac"].get(engine, 1.0)
@@ -81,7 +78,6 @@ def _model(
         bytes_per_s=rate,
         pair_bytes_per_s=pair_bytes_per_s,
         contended_frac=found["crowd_frac"],
-        has_p2p=has_p2p,
         has_tree=found.get("has_tree", False),
         ring=Protocol(**found["ring"]),
         pairwise=Protocol(**found["pairwise"]),

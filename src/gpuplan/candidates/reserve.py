@@ -40,7 +40,6 @@ def reserve_for(
         n_spare=n_spare,
         domain=domain,
         n_failures=n_failures,
-        n_replicas_per_domain=lost,
         why=_why(n_failures, domain, lost, n_spare=n_spare),
         upgrade=_upgrade(n_serving, n_spare),
     )

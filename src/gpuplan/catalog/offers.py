@@ -96,14 +96,12 @@ def own_lists(offers: Collection[Offer]) -> list[Offer]:
     return [o for o in offers if not (is_surveyed(o) and o.cloud in listed)]
 
 
-def offers_with(
-    offers: Collection[Offer], accelerator: str, *, with_ambiguous: bool = False
-) -> tuple[Offer, ...]:
-    """Offers that carry this accelerator; those that may carry another only when asked for."""
+def offers_with(offers: Collection[Offer], accelerator: str) -> tuple[Offer, ...]:
+    """Offers that carry this accelerator, without those that may carry another."""
     return tuple(
         offer
         for offer in offers
-        if accelerator in offer.shape.accelerators and (with_ambiguous or not offer.is_ambiguous)
+        if accelerator in offer.shape.accelerators and not offer.is_ambiguous
     )
 
 

@@ -22,6 +22,7 @@ from gpuplan.errors import InputError, PlannerError, one
 from gpuplan.units import GRAM, KWH
 
 PREFERRED_CLOUDS = ("aws", "gcp", "azure", "oci")  # whose name for a region is best known
+USUAL_CARBON: tuple[Boundary, Method] = ("location", "average")
 INDUSTRY_PUE_RATIO = 1.58  # average of the industry in 2023 [uptime-survey]
 CARBON_COLUMNS: tuple[tuple[str, Boundary, Method], ...] = (
     ("location_average_g_per_kwh", "location", "average"),
@@ -90,23 +91,21 @@ def _begun_by(start: str) -> tuple[Region, ...]:
     return tuple(r for r in read_regions() if numbered.fullmatch(squeeze(r.id.partition(":")[2])))
 
 
-def site_energy(
-    region: Region, *, boundary: Boundary = "location", method: Method = "average"
-) -> SiteEnergy:
+def site_energy(region: Region) -> SiteEnergy:
     """The region's figures, each missing one taken from the next wider place and said so."""
     assumptions: list[Assumption] = []
     pue_ratio, why_pue = _pue(region)
-    electricity, carbon = region.electricity, region.carbon_of(boundary, method)
+    electricity, carbon = region.electricity, region.carbon_of(*USUAL_CARBON)
     for wider in _wider(region):
         if electricity is None and wider.electricity is not None:
             electricity = wider.electricity
             usd_per_kwh = f"{electricity.usd_per_j * KWH:.4f} USD/kWh"
             assumptions.append(_fallback("electricity price", usd_per_kwh, region, wider))
-        figure = wider.carbon_of(boundary, method)
+        figure = wider.carbon_of(*USUAL_CARBON)
         if carbon is None and figure is not None:
             carbon = figure
             g_per_kwh = f"{figure.kg_per_j / GRAM * KWH:.0f} g/kWh"
-            what = f"carbon intensity ({boundary}, {method})"
+            what = f"carbon intensity ({', '.join(USUAL_CARBON)})"
             assumptions.append(_fallback(what, g_per_kwh, region, wider))
     return SiteEnergy(
         region=region,

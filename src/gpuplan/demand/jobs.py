@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuplan.domain.cluster.jobs import Jobs, RecordedJobs, at_places
+from gpuplan.domain.cluster.jobs import Jobs, at_places
 from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.domain.noun import dataclass
 from gpuplan.units import DAY, HOUR, WEEK
@@ -118,7 +118,6 @@ def taken(trace: Jobs, which: Ints, arrive_s: Floats, week_s: float) -> Jobs:
         arrive_s=floats(arrive_s),
         needs=at_places(trace.needs, which),
         terms=terms,
-        recorded=RecordedJobs(),
         week_s=week_s,
         remarks=(),
     )

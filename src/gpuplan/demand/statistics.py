@@ -174,7 +174,6 @@ def summary(requests: Requests) -> LoadSummary:
     span = _span_s(arrive)
     minute_s = min(MINUTE, span)
     minutes = counts(arrive, minute_s)
-    start, rate = peak_hour(arrive)
     return LoadSummary(
         n_requests=len(requests),
         span_s=float(arrive[-1] - arrive[0]),
@@ -183,8 +182,7 @@ def summary(requests: Requests) -> LoadSummary:
         dispersion_ratio=dispersion(arrive, MINUTE) if span >= 2 * MINUTE else None,
         peak_minute_requests_per_s=float(minutes.max() / minute_s),
         p99_minute_requests_per_s=float(np.quantile(minutes, 0.99) / minute_s),
-        peak_hour_start_s=start,
-        peak_hour_requests_per_s=rate,
+        peak_hour_requests_per_s=peak_hour(arrive)[1],
         input_tokens_per_s=float(requests.input_tokens.sum() / span),
         output_tokens_per_s=float(requests.output_tokens.sum() / span),
     )

@@ -161,4 +161,3 @@ def test_mig_profiles_have_the_memory_that_is_left_for_users():
 def test_a_board_says_where_it_stands_between_launch_and_end(item, status):
     card = read_catalog().accelerators[item]
     assert card.lifecycle.status == status
-    assert card.is_legacy == (status == "legacy")

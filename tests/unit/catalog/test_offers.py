@@ -179,11 +179,13 @@ def test_names_resolve_by_evidence_and_stay_ambiguous_without(
     assert identify(cloud, name, instance).ids == ids
 
 
-def test_ambiguous_offers_are_given_only_when_asked_for() -> None:
+def test_offers_that_may_carry_another_accelerator_are_not_given() -> None:
     sure = offers_with(OFFERS, "h100-pcie")
-    both = offers_with(OFFERS, "h100-pcie", with_ambiguous=True)
+    unsure = [o for o in OFFERS if o.is_ambiguous and "h100-pcie" in o.shape.accelerators]
     assert all(o.accelerator == "h100-pcie" for o in sure)
-    assert len(both) > len(sure) > 0
+    assert sure
+    assert unsure
+    assert not {*sure} & {*unsure}
 
 
 def test_filters_by_place_and_age() -> None:

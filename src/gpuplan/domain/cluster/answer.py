@@ -91,7 +91,6 @@ class PolicyRow:
     goodput_frac: float
     n_preempted: int
     n_violated: int  # teams out of their wait target
-    n_accelerators_added: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

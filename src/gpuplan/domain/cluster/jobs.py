@@ -1,4 +1,4 @@
-"""Jobs as columns: what was asked for and when, and what was recorded of them."""
+"""Jobs as columns: what was asked for and when."""
 
 from dataclasses import field, fields, replace
 from typing import Any, TypeVar
@@ -46,14 +46,6 @@ class JobTerms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedJobs:
-    """What a trace says became of its jobs; NaN where it does not say."""
-
-    start_s: Floats = field(default_factory=lambda: np.empty(0))
-    is_failed: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Jobs:
     """A stream of jobs in order of submission; times from the start of the trace."""
 
@@ -64,7 +56,6 @@ class Jobs:
     team_names: tuple[str, ...]
     needs: JobNeeds = field(default_factory=JobNeeds)
     terms: JobTerms = field(default_factory=JobTerms)
-    recorded: RecordedJobs = field(default_factory=RecordedJobs)
     week_s: float = 0.0  # where in the week 0 s lies; Monday 0:00 is 0
     remarks: tuple[str, ...] = ()  # what was passed over in reading
 

@@ -85,11 +85,6 @@ class Accelerator:
         return self.lifecycle.launched == ANNOUNCED
 
     @property
-    def is_legacy(self) -> bool:
-        """Out of sale with two newer generations: to plan with where somebody names it."""
-        return self.lifecycle.status == "legacy"
-
-    @property
     def is_cpu(self) -> bool:
         """A host processor, not an accelerator card."""
         return self.form_factor == "socket"

@@ -42,7 +42,6 @@ class LinkModel:
     bytes_per_s: float  # line rate
     pair_bytes_per_s: float | None  # between two ranks of a mesh; None: a switch gives all
     contended_frac: float  # share of the rate left to each when more than two use the link
-    has_p2p: bool  # False: every byte passes through the host's memory
     has_tree: bool
     ring: Protocol  # all-reduce, all-gather, reduce-scatter
     pairwise: Protocol  # all-to-all, point-to-point

@@ -355,7 +355,6 @@ class LimitPrice:
     """What a little more of a limit is worth."""
 
     limit: str
-    usd_per_unit: float  # slope of the relaxed problem: local
     step_frac: float
     saved_usd: float  # by loosening it so much, solved again; exact to the gaps
 

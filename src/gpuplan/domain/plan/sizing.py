@@ -100,7 +100,6 @@ class Reserve:
     n_spare: int  # so that the promise holds after the failures to survive
     domain: FailureDomain
     n_failures: int
-    n_replicas_per_domain: int  # replicas that one failure takes away
     why: str
     upgrade: str  # how a rolling upgrade goes
     n_headroom: int = 0  # of the spares, at least so many: for inputs that are not as assumed

@@ -26,7 +26,7 @@ def request_of(request: type[Request], *typed: Any, **own: Any) -> Request:
 
 def _in_seconds(given: Any, fields: set[str]) -> Iterator[tuple[str, Any]]:
     """Names and values of options or of a body, durations in seconds."""
-    for name, value in given._asdict().items() if isinstance(given, tuple) else given:
+    for name, value in given._asdict().items() if hasattr(given, "_asdict") else given:
         stem, mark, unit = name.rpartition("_")
         factor = UNITS_S.get(mark + unit)
         if name in fields or factor is None:

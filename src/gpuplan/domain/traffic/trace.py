@@ -55,7 +55,6 @@ class LoadSummary:
     dispersion_ratio: float | None  # variance over mean of counts per minute; None: under 2 minutes
     peak_minute_requests_per_s: float
     p99_minute_requests_per_s: float
-    peak_hour_start_s: float
     peak_hour_requests_per_s: float
     input_tokens_per_s: float
     output_tokens_per_s: float

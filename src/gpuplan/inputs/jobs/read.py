@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from gpuplan.domain.cluster.jobs import ANY, JobNeeds, Jobs, JobTerms, RecordedJobs
+from gpuplan.domain.cluster.jobs import ANY, JobNeeds, Jobs, JobTerms
 from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.errors import InputError, Problem, one
-from gpuplan.inputs.jobs import table as tables
 from gpuplan.inputs.jobs.cells import clean
 from gpuplan.inputs.jobs.kubernetes import kubernetes_rows
 from gpuplan.inputs.jobs.table import JobTable, expressions, settle, table_of
@@ -221,14 +220,6 @@ def _columns(rows: pl.DataFrame, table: JobTable, origin: Origin) -> Jobs:
     gpus = rows["_gpus"].to_numpy()
     team, team_names = _coded(rows, "_team", "all", known)
     needs, terms = _needs(rows, table, gpus, known), _terms(rows, table, zero_s)
-    recorded = RecordedJobs()
-    if "_start" in rows.columns and table.columns["start"] != table.columns["submit"]:
-        is_failed = np.zeros(rows.height, np.int64)
-        if "_state" in rows.columns:
-            state = rows["_state"].str.to_lowercase().fill_null("")
-            is_failed = state.str.contains("|".join(f"^{w}" for w in tables.FAILED)).to_numpy()
-        start = rows["_start"].cast(pl.Float64).fill_null(float("nan")).to_numpy() - zero_s
-        recorded = RecordedJobs(start_s=floats(start), is_failed=ints(is_failed))
     is_epoch = zero_s > EPOCH_FROM
     return Jobs(
         arrive_s=floats(submit - zero_s),
@@ -238,7 +229,6 @@ def _columns(rows: pl.DataFrame, table: JobTable, origin: Origin) -> Jobs:
         team_names=team_names,
         needs=needs,
         terms=terms,
-        recorded=recorded,
         week_s=(zero_s - MONDAY_S) % WEEK if is_epoch else 0.0,
     )
 

@@ -11,7 +11,6 @@ from gpuplan.inputs.jobs import cells
 # What a column may be called, the surest name first; letters and digits alone, lower case.
 NAMES = other_names("jobs")
 LISTS = NAMES.pop("list")
-FAILED = ("fail", "node_fail", "nodefail", "out_of_memory", "timeout", "killed", "error", "5", "7")
 PERCENT = {"plangpu"}  # 100 is one GPU
 
 

@@ -5,27 +5,26 @@ from dataclasses import replace
 
 from gpuplan.domain.plan.selection import Conflict, Relaxation, SelectionProblem
 from gpuplan.selection.program.model import Goal, limit_key, model
-from gpuplan.selection.program.solver import Effort, solve
+from gpuplan.selection.program.solver import solve
 from gpuplan.selection.program.tables import tables
 
 # Above this many rows whole numbers are let go: answers become "at least".
 N_EXACT_ROWS = 6000
 
 
-def conflict(problem: SelectionProblem, effort: Effort | None = None) -> Conflict:
+def conflict(problem: SelectionProblem) -> Conflict:
     """The limits that clash, the least change to each alone, and to all together."""
-    effort = effort or Effort()
     names = tuple(limit.name for limit in problem.limits)
     integer = _is_small(problem)
-    if not _is_feasible(without(problem, names), effort, integer=integer):
-        text = _hopeless(problem, effort, integer=integer)
+    if not _is_feasible(without(problem, names), integer=integer):
+        text = _hopeless(problem, integer=integer)
         return Conflict(limits=(), alone=(), together=None, without_limits=text)
-    clash = _clash(problem, effort, integer=integer)
-    alone = [relaxation(problem, (name,), effort, integer=integer) for name in clash]
+    clash = _clash(problem, integer=integer)
+    alone = [relaxation(problem, (name,), integer=integer) for name in clash]
     return Conflict(
         limits=clash,
         alone=tuple(found for found in alone if found is not None),
-        together=relaxation(problem, names, effort, integer=integer),
+        together=relaxation(problem, names, integer=integer),
         is_exact=integer,
     )
 
@@ -36,11 +35,11 @@ def without(problem: SelectionProblem, names: Collection[str]) -> SelectionProbl
 
 
 def relaxation(
-    problem: SelectionProblem, names: tuple[str, ...], effort: Effort, *, integer: bool = True
+    problem: SelectionProblem, names: tuple[str, ...], *, integer: bool = True
 ) -> Relaxation | None:
     """The least that the named limits must give, each by its own size; None: not enough."""
     built = model(tables(problem), integer=integer, goal=Goal(measure="slack", slack_on=names))
-    answer = solve(built.program, effort)
+    answer = solve(built.program)
     if answer is None:
         return None
     slack = answer.values[built.lay.n_columns :]
@@ -63,32 +62,32 @@ def _is_small(problem: SelectionProblem) -> bool:
     return len(pools) * n_scenarios * n_periods * n_hours <= N_EXACT_ROWS
 
 
-def _is_feasible(problem: SelectionProblem, effort: Effort, *, integer: bool) -> bool:
+def _is_feasible(problem: SelectionProblem, *, integer: bool) -> bool:
     built = model(tables(problem), integer=integer, goal=Goal(measure="slack"))
-    return solve(built.program, effort) is not None
+    return solve(built.program) is not None
 
 
-def _clash(problem: SelectionProblem, effort: Effort, *, integer: bool) -> tuple[str, ...]:
+def _clash(problem: SelectionProblem, *, integer: bool) -> tuple[str, ...]:
     """Deletion filter: what is left is needed, every one of it, for the contradiction."""
     dropped: list[str] = []
     for limit in problem.limits:
-        if not _is_feasible(without(problem, [*dropped, limit.name]), effort, integer=integer):
+        if not _is_feasible(without(problem, [*dropped, limit.name]), integer=integer):
             dropped.append(limit.name)
     return tuple(limit.name for limit in problem.limits if limit.name not in dropped)
 
 
-def _hopeless(problem: SelectionProblem, effort: Effort, *, integer: bool) -> str:
+def _hopeless(problem: SelectionProblem, *, integer: bool) -> str:
     """Which workload cannot run even alone, for want of nodes."""
     bare = replace(problem, limits=())
     lost = []
     for name in problem.workloads:
         mine = tuple(option for option in problem.options if option.workload == name)
         alone = replace(bare, options=mine, deferrable=(), mixed=())
-        if not _is_feasible(alone, effort, integer=integer):
+        if not _is_feasible(alone, integer=integer):
             lost.append(name)
     for work in problem.deferrable:
         alone = replace(bare, options=(), deferrable=(work,), mixed=())
-        if not _is_feasible(alone, effort, integer=integer):
+        if not _is_feasible(alone, integer=integer):
             lost.append(work.workload)
     if lost:
         return f"{', '.join(lost)}: no option has enough nodes to be had (quota, stock, lead time)"

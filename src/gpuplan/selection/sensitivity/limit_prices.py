@@ -4,9 +4,7 @@ from dataclasses import replace
 
 from gpuplan.domain.plan.selection import LimitPrice, NamedLimit, Selection, SelectionProblem
 from gpuplan.selection.choose import best
-from gpuplan.selection.program.model import limit_key, model
-from gpuplan.selection.program.solver import Effort, solve
-from gpuplan.selection.program.tables import tables
+from gpuplan.selection.program.solver import Effort
 
 STEP_FRAC = 0.01
 
@@ -15,29 +13,15 @@ def limit_prices(
     problem: SelectionProblem,
     found: Selection,
     *,
-    effort: Effort | None = None,
     step_frac: float = STEP_FRAC,
 ) -> tuple[LimitPrice, ...]:
-    """What a little more of each limit saves: the slope, and a step solved again."""
-    built = model(tables(problem), integer=False)
-    answer = solve(built.program)
-    if answer is None or answer.row_duals is None:
-        return ()
+    """What a little more of each limit saves, by solving again with it."""
     prices = []
     for limit in problem.limits:
-        key = limit_key(limit.name)
-        slope = -float(answer.row_duals[built.rows[key]].sum()) / built.scale[key]
         wider = replace(limit, most=limit.most * (1.0 + step_frac))
-        again = best(_with_limit(problem, wider), effort or Effort())
+        again = best(_with_limit(problem, wider), Effort())
         saved = 0.0 if again is None else max(0.0, found.worth_usd - again.worth_usd)
-        prices.append(
-            LimitPrice(
-                limit=limit.name,
-                usd_per_unit=abs(slope),
-                step_frac=step_frac,
-                saved_usd=saved,
-            )
-        )
+        prices.append(LimitPrice(limit=limit.name, step_frac=step_frac, saved_usd=saved))
     return tuple(prices)
 
 

@@ -40,9 +40,7 @@ def named_policy(name: str) -> SchedulingPolicy:
     return NAMED[name]
 
 
-def compared(
-    name: str, cluster: Cluster, jobs: Jobs, base: ClusterOutcome, *, added: int = 0
-) -> PolicyRow:
+def compared(name: str, cluster: Cluster, jobs: Jobs, base: ClusterOutcome) -> PolicyRow:
     """A run of the changed cluster beside the base run, job by job.
 
     Both have the same jobs and the same failures, so that the difference has a small error.
@@ -65,7 +63,6 @@ def compared(
         goodput_frac=use.goodput_frac,
         n_preempted=int(found.jobs.n_preempted.sum()),
         n_violated=sum(row.is_violated for row in rows),
-        n_accelerators_added=added,
     )
 
 
@@ -110,7 +107,7 @@ def change_rows(
             if changed is not None:
                 added = k * group.n_accelerators_per_node
                 name = f"{added:+d} {group.accelerator}"
-                yield compared(name, changed, jobs, base, added=added)
+                yield compared(name, changed, jobs, base)
 
 
 def last_useful(cluster: Cluster, jobs: Jobs, base: ClusterOutcome) -> tuple[tuple[str, int], ...]:

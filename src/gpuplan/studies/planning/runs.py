@@ -40,7 +40,6 @@ NO_RESERVE = Reserve(
     n_spare=0,
     domain="none",
     n_failures=0,
-    n_replicas_per_domain=0,
     why="a run restarts from its checkpoint",
     upgrade="",
 )

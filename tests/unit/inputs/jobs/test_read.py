@@ -64,15 +64,12 @@ def test_philly(tmp_path):
     assert jobs.n_accelerators.tolist() == [4, 1]
     assert [jobs.team_names[t] for t in jobs.team] == ["6214e9", "11cb48"]
     assert jobs.week_s == (6 * 60 + 13) * 60 + 3  # the 9th of October 2017 was a Monday
-    assert not len(jobs.recorded.start_s)
 
 
-def test_helios_with_recorded_starts_and_failures(tmp_path):
+def test_helios(tmp_path):
     jobs = made(tmp_path, HELIOS)
     assert len(jobs) == 2
     assert jobs.team_names == ("vcA", "vcB")
-    assert (jobs.recorded.start_s - jobs.arrive_s).tolist() == [600.0, 30.0]
-    assert jobs.recorded.is_failed.tolist() == [0, 1]
     assert jobs.needs.n_cpus.tolist() == [64.0, 8.0]
     assert jobs.remarks == ("passed over jobs without GPUs: 1",)
 
@@ -80,7 +77,6 @@ def test_helios_with_recorded_starts_and_failures(tmp_path):
 def test_acme_with_time_zones(tmp_path):
     jobs = made(tmp_path, ACME)
     assert jobs.n_accelerators.tolist() == [16]
-    assert jobs.recorded.start_s.tolist() == [7.0]
     assert jobs.week_s == (24 + 16) * 3600  # midnight of a Wednesday in China is Tuesday 16:00 UTC
 
 
@@ -109,9 +105,7 @@ def test_spot_counts_workers_and_fractions(tmp_path):
 def test_supercloud_lists_of_numbered_resources(tmp_path):
     jobs = made(tmp_path, SUPERCLOUD)
     assert jobs.n_accelerators.tolist() == [2, 1]
-    assert (jobs.recorded.start_s - jobs.arrive_s).tolist() == [100.0, 10.0]
     assert jobs.terms.limit_s.tolist() == [86400.0, 100.0]  # unlimited: what it took
-    assert jobs.recorded.is_failed.tolist() == [0, 1]
     assert jobs.terms.priority.tolist() == [5, 9]
 
 
@@ -121,7 +115,6 @@ def test_sacct_steps_limits_and_pending_jobs(tmp_path):
     assert jobs.duration_s.tolist() == [30.0, 3600.0, 7200.0]
     assert jobs.terms.limit_s.tolist() == [30.0, 86400.0, 7200.0]
     assert jobs.team_names == ("cv", "nlp")
-    assert np.isnan(jobs.recorded.start_s[2])
     assert jobs.needs.accelerator_names == ("a100",)
     assert "not ended, taken to run to their time limit: 1" in jobs.remarks
 
@@ -216,7 +209,6 @@ def test_pods_of_one_job_are_a_gang(tmp_path):
     jobs = made(tmp_path, json.dumps({"kind": "List", "items": items}), "pods.json")
     assert jobs.n_accelerators.tolist() == [16, 1]
     assert jobs.duration_s.tolist() == [3600.0, 60.0]
-    assert jobs.recorded.start_s.tolist() == [120.0, 10.0]
     assert jobs.needs.profile_names == ("1g.5gb",)
     assert jobs.needs.profile.tolist() == [-1, 0]
     assert jobs.needs.n_cpus.tolist() == [1.0, 0.5]
@@ -245,7 +237,6 @@ def test_kueue_workloads(tmp_path):
     jobs = made(tmp_path, json.dumps({"items": [item]}), "workloads.json")
     assert jobs.n_accelerators.tolist() == [12]
     assert jobs.duration_s.tolist() == [600.0]
-    assert jobs.recorded.start_s.tolist() == [60.0]
     assert jobs.terms.priority.tolist() == [100]
     assert jobs.team_names == ("team-a",)
 
