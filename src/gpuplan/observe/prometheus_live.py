@@ -108,8 +108,8 @@ def _client(httpx: Any, access: ServerAccess, deadline: Deadline) -> "httpx.Clie
     headers = dict(access.headers)
     if access.token:
         headers["Authorization"] = f"Bearer {access.token}"
-    verify: Any = access.is_tls_verified
-    if access.is_tls_verified and (access.ca_file or access.client_cert[0]):
+    verify: Any = True
+    if access.ca_file or access.client_cert[0]:
         import ssl  # noqa: PLC0415
 
         verify = ssl.create_default_context(cafile=access.ca_file or None)

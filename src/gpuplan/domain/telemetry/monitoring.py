@@ -63,7 +63,6 @@ class ServerAccess:
     password: str = ""
     client_cert: tuple[str, str] = ("", "")  # files of certificate and key, where a server asks
     ca_file: str = ""  # authority to trust besides the system's
-    is_tls_verified: bool = True
     headers: tuple[tuple[str, str], ...] = ()  # X-Scope-OrgID of Mimir, THANOS-TENANT …
     matcher: str = ""  # narrows every query: namespace="prod"
     timeout_s: float = 30.0

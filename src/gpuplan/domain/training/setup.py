@@ -79,7 +79,6 @@ class Execution:
     accumulates_unsharded: bool = False  # no_sync: gradients stay whole between micro-batches
     packs_qkv: bool = False  # one matrix makes queries, keys and values
     expands_kv: bool = False  # grouped keys and values are copied out to all heads
-    shards_checkpoints: bool = False  # saved layer inputs are split over tensor parallelism
     scatters_stage_output: bool = True  # stages hand over one piece per tensor-parallel rank
 
 

@@ -265,7 +265,7 @@ def _activation_bytes(
     for group in model.main.groups:
         saved = layer_saved(group, hidden, setup=setup, layout=layout)
         n_layers = group.n_layers * stage.layers_frac
-        per_layer = _retained_bytes(saved, setup, layout)
+        per_layer = _retained_bytes(saved, setup.execution.recompute)
         retained += n_layers * per_layer
         at_work = max(at_work, saved.whole - min(per_layer, saved.whole) + saved.backward)
         alone = max(alone, saved.whole + saved.backward)
@@ -273,11 +273,9 @@ def _activation_bytes(
     return in_flight * n_tokens * retained, n_tokens * at_work, n_tokens * alone
 
 
-def _retained_bytes(saved: Saved, setup: TrainingSetup, layout: ParallelLayout) -> float:
-    recompute = setup.execution.recompute
+def _retained_bytes(saved: Saved, recompute: str) -> float:
     if recompute == "full":
-        ways = layout.tp if setup.execution.shards_checkpoints else 1
-        return saved.layer_input / ways
+        return saved.layer_input
     if recompute == "alternate":
         return min(saved.alternate, saved.others)
     return saved.others if recompute == "selective" else saved.whole
