@@ -1,7 +1,8 @@
 """Hold the simulator to fresh streams that vLLM's own scheduler serves on a clock.
 
 python tools/check_vllm.py --python ENVIRONMENT/bin/python [--path FOLDER] [--kept FILE]
-    [--first 1] [--seeds 4] [--mixes 200] [--hybrids 100] [--states 50] [--write]
+    [--first 1] [--seeds 4] [--mixes 200] [--hybrids 100] [--states 50]
+    [--transfers 50] [--write]
 python tools/check_vllm.py --install ENVIRONMENT [--version 0.32.0]
 
 `--install` makes the environment (CPU only, no models). `--path` is a folder with another version
@@ -26,6 +27,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from oracles.asking import Engine, note  # noqa: E402
 from oracles.recorded import DRAFTED, n_differing  # noqa: E402
+from oracles.vllm.disaggregated import disaggregated  # noqa: E402
 from oracles.vllm.fresh import cases  # noqa: E402
 from oracles.vllm.hybrid import hybrid  # noqa: E402
 from oracles.vllm.mixes import mixed  # noqa: E402
@@ -88,6 +90,7 @@ def asked() -> argparse.Namespace:
     parser.add_argument("--mixes", type=int, default=0, help="streams with all settings drawn")
     parser.add_argument("--hybrids", type=int, default=0, help="the same with groups of layers")
     parser.add_argument("--states", type=int, default=0, help="with groups of recurrent layers")
+    parser.add_argument("--transfers", type=int, default=0, help="prefill and decode apart")
     parser.add_argument("--requests", type=int, default=60, help="of a stream of a named regime")
     parser.add_argument("--regime", default="", help="only regimes whose name holds this")
     parser.add_argument("--record", action="store_true", help="keep streams and answers for tests")
@@ -107,6 +110,8 @@ def streams(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"hybrid {number}", hybrid(number)
     for number in range(given.first, given.first + given.states):
         yield f"states {number}", hybrid(number, has_states=True)
+    for number in range(given.first, given.first + given.transfers):
+        yield f"transfers {number}", disaggregated(number)
 
 
 def started(python: Path, path: Path | None, kept: Path | None = None) -> Engine:

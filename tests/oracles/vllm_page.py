@@ -1,14 +1,18 @@
 """A table of the simulator against vLLM's own scheduler, for the page of validation."""
 
-from typing import Any
+import gzip
+import json
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpuplan.domain.simulation.engine import Admission, BlockRules
 from gpuplan.performance.serving.vllm import vllm_version
 from oracles.asking import fresh_rows
-from oracles.recorded import HERE, n_differing, recorded, simulated
+from oracles.recorded import DRAFTED, HERE, TOLERANCE_S, n_differing, recorded, simulated
+from oracles.vllm.runs import ours
 
+MODES = ("sync", "async")
 VERSIONS = ("0.32.0", "0.15.1")
 MEASURED = HERE / "vllm" / "fresh.json"  # written by tools/check_vllm.py
 HEAD = """\
@@ -87,9 +91,28 @@ Of 0.15.1, a prompt holds the response of a request that comes at the same insta
 its id: that a response repeats text of an earlier prompt, or another response, token by token, is
 not known to ours; vLLM finds it after a preemption. Not simulated together: draft tokens with
 priorities or with a limit on long prefills, stages with draft tokens, with async scheduling (vLLM's
-second model runner) or with adapters. Not driven: KV connectors (requests that wait for a cache
-from another engine, loads that fail or come late), empty steps of data-parallel ranks, and the
-second model runner, which lets stages schedule ahead and does not start without Triton.
+second model runner) or with adapters. Not driven: KV connectors whose loads fail, empty steps of
+data-parallel ranks, and the second model runner, which lets stages schedule ahead and does not
+start without Triton.
+"""
+
+TRANSFERS = """\
+### Prefill and decode in two engines
+
+vLLM 0.32.0 with a KV connector (`tests/oracles/vllm/connector.py`): its own schedulers for prefill
+and for decode, and a connector in between that takes a given time, as its NIXL connector does.
+Recorded streams with ample memory (`python tools/check_vllm.py --transfers N`), ours less vLLM's:
+
+| scheduling | streams | prefill | TTFT | E2E |
+|---|---:|---:|---:|---:|
+"""
+WAITS = """
+Prefill is exact. Of the decode engine ours lacks what the connector waits for. vLLM sees the
+request when a step has ended, takes blocks for it, and only then begins to pull; whether it has
+come is asked when a step is handed to the worker, and heard when that step has ended. With a quick
+transfer that is two steps of the decode engine, or three with async scheduling; ours transfers as
+soon as the prompt is read, and admits at the next step. TPOT is not touched. vLLM holds blocks in
+both engines during a transfer, ours in neither.
 """
 
 VIDUR = """\
@@ -135,7 +158,49 @@ def vllm_section() -> list[str]:
     for regime, stream in recorded("vllm")["streams"].items():
         counted = " | ".join(_counted(stream, version) for version in VERSIONS)
         lines.append(f"| {regime} | {counted} |")
-    return [HEAD, *lines, "", FRESH + fresh_rows(MEASURED), COVERED, VIDUR]
+    rows = "\n".join(_transfer_row(mode) for mode in MODES)
+    fresh = FRESH + fresh_rows(MEASURED)
+    return [HEAD, *lines, "", fresh, COVERED, TRANSFERS + rows, WAITS, VIDUR]
+
+
+class TransferErrors(NamedTuple):
+    """Ours less the engine's: end of prefill at most, means of TTFT and E2E, preemptions."""
+
+    prefill_s: float
+    ttft_frac: float
+    e2e_frac: float
+    n_preemptions: int
+
+
+def transfers(mode: str) -> list[dict[str, Any]]:
+    """Recorded streams with a KV connector between two engines."""
+    kept = json.loads(gzip.decompress(DRAFTED.read_bytes())).values()
+    streams = [one for one in kept if "transfer" in one["case"]]
+    return [one for one in streams if one["case"]["limits"]["is_ahead"] == (mode == "async")]
+
+
+def transfer_errors(kept: dict[str, Any]) -> TransferErrors:
+    """What a stream's times lack."""
+    case, answer = kept["case"], kept["answers"]["0.32.0"]
+    alone = {name: value for name, value in case.items() if name != "transfer"}
+    prompts = ours(alone | {"requests": [one | {"n_out": 1} for one in case["requests"]]}, "0.32.0")
+    read_s = prompts.requests.arrive_s + prompts.times.e2e_s
+    times, arrive_s = (found := ours(case, "0.32.0")).times, found.requests.arrive_s
+    ttft_s, e2e_s = (np.mean(answer[name] - arrive_s) for name in ("first_s", "end_s"))
+    return TransferErrors(
+        prefill_s=float(np.abs(read_s - answer["read_s"]).max()),
+        ttft_frac=float(times.ttft_s.mean() / ttft_s - 1.0),
+        e2e_frac=float(times.e2e_s.mean() / e2e_s - 1.0),
+        n_preemptions=int(times.n_preemptions.sum() + np.sum(answer["n_preemptions"])),
+    )
+
+
+def _transfer_row(mode: str) -> str:
+    errors = [transfer_errors(kept) for kept in transfers(mode)]
+    equal = sum(one.prefill_s < TOLERANCE_S for one in errors)
+    ttft, e2e = ([getattr(one, name) for one in errors] for name in ("ttft_frac", "e2e_frac"))
+    cells = [f"{np.mean(x):+.1%} ({min(x):+.1%} to {max(x):+.1%})" for x in (ttft, e2e)]
+    return f"| {mode} | {len(errors)} | {equal} equal | {cells[0]} | {cells[1]} |"
 
 
 def _counted(stream: dict[str, Any], version: str) -> str:

@@ -172,6 +172,9 @@ def _run(oracle: Any, drafts: Any, case: dict[str, Any]) -> dict[str, Any]:
     if limits.get("max_adapters"):
         changes["Engine"] = _limited(oracle.Engine, limits["max_adapters"])
     with patch.multiple(oracle, **changes):
+        if "transfer" in case:
+            apart: Any = importlib.import_module("connector").apart
+            return dict(apart(oracle, case))
         answer: dict[str, Any] = oracle.run_case(case)
     return {name: answer[name] for name in ("first_s", "end_s", "n_preemptions", "n_steps", "hits")}
 

@@ -18,6 +18,7 @@ from gpuplan.domain.traffic.stream import Grouping, PrefixBlocks, requests_of
 from gpuplan.performance.serving.vllm import vllm_version
 from gpuplan.simulation.serving.run import simulate_serving
 from oracles.recorded import table_of
+from oracles.vllm.disaggregated import transferred
 
 Case = dict[str, Any]
 
@@ -119,5 +120,8 @@ def ours(case: Case, version: str, method: str = "jump") -> Outcome:
     )
     columns = ([one[name] for one in rows] for name in ("arrive_s", "n_in", "n_out"))
     requests = requests_of(*columns, grouping=grouping)
-    fleet = Fleet(limits=engine, table=table_of(case["cost"], limits))
+    table = table_of(case["cost"], limits)
+    if "transfer" in case:
+        return transferred(requests, engine, table, case["transfer"])
+    fleet = Fleet(limits=engine, table=table)
     return simulate_serving(requests, fleet, method=method, blocks=text)
