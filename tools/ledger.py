@@ -36,13 +36,25 @@ def later_figures() -> list[Row]:
 
 
 def later_lines(figures: Iterable[Row], *, metrics: Iterable[str] = METRICS) -> list[Line]:
-    """Lines of the later rows; percentiles are told from means and stand aside."""
+    """Lines of the later rows; percentiles are told from means and stand aside.
+
+    Figures that cannot be right are in no table, and say nothing of ranges.
+    """
     table, wanted = {row["id"]: row for row in rows_of(TABLE)}, set(metrics) - set(TAIL_METRICS)
     return [
         _line(table[row["id"]], row["metric"], row["novelty"], _log_ratio(row), group=row["group"])
         for row in figures
-        if row["metric"] in wanted
+        if row["metric"] in wanted and _is_kept(table, row)
     ]
+
+
+def _is_kept(table: Mapping[str, Row], figure: Row) -> bool:
+    row, metric = table.get(figure["id"]), figure["metric"]
+    return row is not None and (metric not in METRICS or bool(row[_column(metric)]))
+
+
+def _column(metric: str) -> str:
+    return f"measured_{metric}"
 
 
 def never_seen_lines(known: Mapping[str, frozenset[str]]) -> list[Line]:
@@ -51,7 +63,7 @@ def never_seen_lines(known: Mapping[str, frozenset[str]]) -> list[Line]:
     found = []
     for first in rows_of(FOLDER / "first_predictions.csv"):
         row, metric = table.get(first["id"], {}), first["metric"]
-        measured = row.get(f"measured_{metric}")
+        measured = row.get(_column(metric))
         if measured and metric in METRICS and metric not in TAIL_METRICS:
             ratio = log(float(measured) / float(first["value"]))
             found.append(_line(row, metric, "", ratio, known=known))

@@ -32,6 +32,11 @@ Noun = TypeVar("Noun")
 
 def read_csv_rows(path: Path) -> list[dict[str, str]]:
     """The rows of a user's file by column name, whatever delimiter it uses."""
+    return csv_rows(read_text(path), source=str(path))
+
+
+def read_text(path: Path) -> str:
+    """The text of a user's file."""
     source = str(path)
     try:
         with path.open("rb") as file:  # devices state no size, and may have no end
@@ -46,7 +51,7 @@ def read_csv_rows(path: Path) -> list[dict[str, str]]:
         raise _error(source, f"is not UTF-8 at byte {error.start}", "save it as UTF-8") from None
     if "\x00" in text:
         raise _error(source, "holds binary data", "give a CSV file")
-    return csv_rows(text, source=source)
+    return text
 
 
 @cache

@@ -231,10 +231,12 @@ def _family(tokens: list[str]) -> tuple[Family | None, list[str]]:
 
 def _properties(tokens: Iterable[str], stated: _Stated) -> _Stated:
     """The family narrowed by what the words say; words that say nothing are kept as ignored."""
+    tokens = list(tokens)
+    sizes = {found[1] or found[2] for found in map(_MEMORY.match, tokens) if found}
     for token in tokens:
         memory, form = _MEMORY.match(token), _FORM.match(token)
-        if token in stated.family.noise or token in NOISE:
-            continue
+        if token in stated.family.noise or token in NOISE or (memory and len(sizes) > 1):
+            continue  # of two sizes, none is stated
         if memory:
             stated = replace(stated, memory_gib=int(memory[1] or memory[2]))
         elif form:

@@ -48,8 +48,8 @@ class CalibrateOptions(NamedTuple):
     files: Annotated[
         list[Path],
         arg(
-            "Benchmark results: vLLM, SGLang, GuideLLM, AIPerf, GenAI-Perf, MLPerf, llama-bench, "
-            "or a table in gpuplan's columns."
+            "Benchmark results: vLLM, SGLang, GuideLLM, AIPerf, GenAI-Perf, InferenceX, MLPerf, "
+            "llama-bench, or a table in gpuplan's columns."
         ),
     ]
     model: Annotated[str | None, model_in(MODEL)] = None
@@ -80,7 +80,9 @@ def calibrate(options: CalibrateOptions, form: Form) -> None:
     emit(sheet, form)
 
 
-File = Annotated[Path | None, arg("Measured rows (CSV); the package's own by default.")]
+File = Annotated[
+    Path | None, arg("Measured rows (CSV) or a tool's results; the package's own by default.")
+]
 Kind = Annotated[
     str, opt(ANALYSIS, "Measured table of the package: llm_inference or llm_training.")
 ]

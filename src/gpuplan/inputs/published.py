@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from gpuplan.units import MS
+from gpuplan.units import GB, GIB, MS
 
 Row = Mapping[str, str]
 # Prompts and outputs of one batch, timed apart [Splitwise2024].
@@ -17,6 +17,10 @@ FIRST_TOKEN_COLUMNS = frozenset({"isl", "first_token_latency_ms", "batch_size", 
 # batches.
 SCALING_COLUMNS = frozenset({"family", "model", "n_gpus", "gpu", "tokens_per_s_per_gpu"})
 POD_COLUMNS = frozenset({"model_params", "accelerator", "n_chips", "mfu_pct"})
+# Peaks of memory and rates of fine-tuning, by method [torchtune, litgpt, unsloth].
+FINE_TUNING_COLUMNS = frozenset({"model", "method", "gpu", "n_gpus", "peak_mem_gb"})
+NUMBER = re.compile(r"\d+(\.\d+)?")
+METHODS = ("qlora", "lora", "full")  # the first that a method's name holds
 UNSTATED = {"seq_len": "", "global_batch": "", "micro_batch": ""}
 
 
@@ -56,6 +60,49 @@ def pod_rows(rows: Sequence[Row]) -> list[dict[str, str]]:
         }
         for at, row in enumerate(rows)
     ]
+
+
+def fine_tuning_rows(rows: Sequence[Row]) -> list[dict[str, str]]:
+    """Peaks of the fullest accelerator, and rates of all of them, by method."""
+    return [
+        {
+            **UNSTATED,
+            **_named(row, at, "fine-tuning"),
+            "framework": row.get("project", ""),
+            "accelerator": row["gpu"],
+            "n_accelerators": row["n_gpus"],
+            "task": _method(row),
+            "seq_len": row.get("seq_len", ""),
+            "micro_batch": row.get("micro_batch", ""),
+            "lora_rank": row.get("lora_rank", ""),
+            "date": row.get("date", ""),
+            "measured_memory_gib": _in_gib(row),
+            "measured_tokens_per_s_per_accelerator": _each(row.get("tokens_per_s"), row["n_gpus"]),
+        }
+        for at, row in enumerate(rows)
+    ]
+
+
+def _in_gib(row: Row) -> str:
+    """Plain digits alone: `OOM` says nothing of how much it would have been."""
+    text, is_binary = row["peak_mem_gb"], "gib" in row.get("mem_unit", "").lower()
+    return text if is_binary or not NUMBER.fullmatch(text) else f"{float(text) * GB / GIB:.6g}"
+
+
+def _each(total: str | None, n: str) -> str:
+    return f"{float(total) / float(n or 1):.6g}" if total else ""
+
+
+def _method(row: Row) -> str:
+    """What is trained; 4-bit weights beside adapters are QLoRA, other methods keep their name.
+
+    A star refers to a footnote: the optimizer or its states are not the usual ones.
+    """
+    text = row["method"].lower()
+    is_usual = "*" not in text
+    found = next((name for name in METHODS if is_usual and name in text), row["method"])
+    is_narrow = "nf4" in row.get("quantization", "").lower()
+    return "qlora" if found == "lora" and is_narrow else found
 
 
 def phase_rows(rows: Sequence[Row]) -> list[dict[str, str]]:

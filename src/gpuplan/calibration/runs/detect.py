@@ -1,9 +1,17 @@
 """Which tool wrote a file, by its content: bytes in, rows out. Names of files do not count."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from gpuplan.calibration.runs import aiperf, guidellm, llama_bench, mlperf, plain, vllm_bench
+from gpuplan.calibration.runs import (
+    aiperf,
+    guidellm,
+    llama_bench,
+    mlperf,
+    plain,
+    single,
+    vllm_bench,
+)
 from gpuplan.calibration.runs.fields import COLUMNS, Row, mapping, unreadable, words
 from gpuplan.domain.calibration.runs import RunsRead
 from gpuplan.errors import InputError
@@ -13,7 +21,7 @@ MOST_DOCUMENTS = 20_000
 USER_KIND = "gpuplan-user-calibration"
 FORMATS = (
     "a CSV table in gpuplan's columns, vLLM or SGLang benchmark output, GuideLLM JSON, AIPerf or "
-    "GenAI-Perf export, MLPerf summary, or llama-bench output"
+    "GenAI-Perf export, InferenceX result, MLPerf summary, or llama-bench output"
 )
 
 
@@ -77,6 +85,8 @@ def _from_documents(documents: Sequence[object], where: str) -> RunsRead:
         return vllm_bench.read_documents(documents, where)
     if any(llama_bench.is_result(document) for document in documents):
         return llama_bench.read_documents(documents, where)
+    if any(single.is_result(document) for document in documents):
+        return single.read_documents(documents, where)
     if aiperf.is_export(first):
         return aiperf.read_export(first, where)
     if mapping(first).get("kind") == USER_KIND:
@@ -88,20 +98,34 @@ def _from_documents(documents: Sequence[object], where: str) -> RunsRead:
 
 
 def _from_text(text: str, where: str) -> RunsRead:
-    if vllm_bench.TITLE in text:
-        return vllm_bench.read_console(text, where)
-    if mlperf.TITLE in text:
-        return mlperf.read_summary(text, where)
-    first = next(line for line in text.splitlines() if line.strip())
-    if aiperf.is_csv_export(first):
-        return aiperf.read_csv_export(text, where)
-    if llama_bench.is_csv(first):
-        return llama_bench.read_csv(text, where)
-    if llama_bench.is_markdown(text):
-        return llama_bench.read_markdown(text, where)
-    if plain.is_table(first):
+    tool = _tool(text)
+    if tool is not None:
+        return tool(text, where)
+    if plain.is_table(_heading(text)):
         return plain.read_table(text, where)
     raise _unknown(where)
+
+
+def _tool(text: str) -> Callable[[str, str], RunsRead] | None:
+    """What reads the text of a benchmark tool; None where it may be a table."""
+    first = _heading(text)
+    tools = (
+        (vllm_bench.TITLE in text, vllm_bench.read_console),
+        (mlperf.TITLE in text, mlperf.read_summary),
+        (aiperf.is_csv_export(first), aiperf.read_csv_export),
+        (llama_bench.is_csv(first), llama_bench.read_csv),
+        (llama_bench.is_markdown(text), llama_bench.read_markdown),
+    )
+    return next((read for is_of_tool, read in tools if is_of_tool), None)
+
+
+def _heading(text: str) -> str:
+    return next((line for line in text.splitlines() if line.strip()), "")
+
+
+def is_output(text: str) -> bool:
+    """Whether a benchmark tool wrote the text: it is no table with a heading."""
+    return text.lstrip()[:1] in ("{", "[") or _tool(text) is not None
 
 
 def _own(document: dict[str, object]) -> RunsRead:

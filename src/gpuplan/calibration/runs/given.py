@@ -61,8 +61,7 @@ def with_given(
     A table states its own conditions: only its blanks are filled. A tool's names are those that
     its server was given: the user's flags replace them.
     """
-    remarks: list[str] = []
-    rows = [_filled(row, given, remarks, is_table=read.tool == TOOL) for row in read.rows]
+    rows, remarks = filled(read, given)
     problems: list[Problem] = []
     for key in (*NEEDED, *LOADS):
         lacking = [row["id"] for row in rows if _lacks(row, key, lengths_known)]
@@ -75,7 +74,14 @@ def with_given(
     problems += _number_problems(rows)
     if problems:
         raise InputError(short(where), problems)
-    return rows, [f"{short(where)}: {line}" for line in dict.fromkeys(remarks)]
+    return rows, [f"{short(where)}: {line}" for line in remarks]
+
+
+def filled(read: RunsRead, given: Mapping[str, str]) -> tuple[list[Row], list[str]]:
+    """Rows with the given conditions, and what was replaced; what is missing stays blank."""
+    remarks: list[str] = []
+    rows = [_filled(row, given, remarks, is_table=read.tool == TOOL) for row in read.rows]
+    return rows, list(dict.fromkeys(remarks))
 
 
 def _number_problems(rows: Sequence[Row]) -> list[Problem]:

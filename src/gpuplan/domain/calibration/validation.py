@@ -41,3 +41,4 @@ class ValidationReport(Result):
     rows: tuple[PredictedRow, ...]
     refused: tuple[tuple[str, str], ...] = ()  # id and reason
     cross: Mapping[str, Mapping[str, MetricErrors]] | None = None  # by split, "regime metric"
+    remarks: tuple[str, ...] = ()  # how a tool's file was read

@@ -41,6 +41,7 @@ def validate_sheet(report: ValidationReport, *, group: str = "regime") -> Sheet:
         _validation_tables(report, group),
         head=f"{report.kind}: {report.n_covered} of {report.n_rows} rows predicted",
         remarks=[
+            ("Notes:", report.remarks),
             ("Not predicted:", _reasons(report.refused)),
             ("Errors:", ("shares of the measurement; in range: inside the 80 % range",)),
         ],

@@ -6,12 +6,14 @@ import numpy as np
 
 from gpuplan.calibration.inference.ranges import errors_by_split
 from gpuplan.calibration.inference.store import inference_calibration
+from gpuplan.calibration.runs.given import NEEDED
 from gpuplan.domain.calibration.validation import MetricErrors, PredictedRow
 from gpuplan.domain.provenance import Estimate
+from gpuplan.errors import InputError, Problem
 from gpuplan.studies.inference.predict import metric_estimates, predict_inference
 from gpuplan.studies.measured.inference import Row, number_in, serving_setup
 from gpuplan.studies.power.serving import POWER_METRICS, serving_power
-from gpuplan.studies.validation.figures import METRICS
+from gpuplan.studies.validation.figures import METRICS, rejected_figures
 from gpuplan.studies.validation.fit_inference import fit_study, held_out_splits, study
 from gpuplan.studies.validation.inference_table import benchmark_of, read_table
 
@@ -27,6 +29,18 @@ def predicted_serving(row: Row) -> PredictedRow:
     prediction = predict_inference(setup, benchmark=benchmark_of(row))
     power = serving_power(setup, prediction, note=row.get("layout_note", ""))
     return beside(row, {**metric_estimates(prediction), **power})
+
+
+def rejected_run(row: Row) -> dict[str, str]:
+    """As `rejected_figures`, of what a benchmark tool wrote: lengths and load are not guessed."""
+    load = {"poisson": ("request_rate_per_s",), "max_load": ()}.get(
+        row.get("regime", ""), ("batch",)
+    )
+    missing = [key for key in (*NEEDED, *load) if not row.get(key)]
+    if missing:
+        problem = Problem(", ".join(missing), "not in the file", f"--map {missing[0]}:=VALUE")
+        raise InputError(row.get("id", "row"), [problem])
+    return rejected_figures(row)
 
 
 def beside(row: Row, predicted: Mapping[str, Estimate]) -> PredictedRow:

@@ -1,7 +1,7 @@
 """Validation: a measured table in, predictions beside its rows and their errors out.
 
 A kind of table is its columns, a function that predicts one of its rows, and what cross-validates
-the whole; everything else is the same for all kinds.
+the whole; everything else is the same for all kinds. What a benchmark tool wrote are serving rows.
 """
 
 import csv
@@ -14,16 +14,21 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuplan.calibration.residuals import metric_errors
+from gpuplan.calibration.runs.detect import is_output, read_runs
+from gpuplan.calibration.runs.given import check_given, filled, split_count
 from gpuplan.calibration.tables import read_rows
-from gpuplan.csv_rows import read_csv_rows
+from gpuplan.csv_rows import csv_rows, read_text
+from gpuplan.domain.calibration.runs import RunsRead
 from gpuplan.domain.calibration.validation import MetricErrors, PredictedRow, ValidationReport
 from gpuplan.errors import InputError, PlannerError, Problem
 from gpuplan.inputs.llama_matrix import MATRIX_COLUMNS, serving_rows
 from gpuplan.inputs.published import (
+    FINE_TUNING_COLUMNS,
     FIRST_TOKEN_COLUMNS,
     PHASE_COLUMNS,
     POD_COLUMNS,
     SCALING_COLUMNS,
+    fine_tuning_rows,
     first_token_rows,
     phase_rows,
     pod_rows,
@@ -36,6 +41,7 @@ from gpuplan.studies.validation.inference import (
     INFERENCE_COLUMNS,
     cross_inference,
     predicted_serving,
+    rejected_run,
     stored_cross,
 )
 from gpuplan.studies.validation.mlperf import MLPERF_COLUMNS, predicted_submission
@@ -43,6 +49,7 @@ from gpuplan.studies.validation.training import (
     TRAINING_COLUMNS,
     cross_training,
     predicted_training,
+    rejected_memory,
     stored_cross_training,
 )
 
@@ -66,10 +73,15 @@ class TableKind(NamedTuple):
 
 
 SERVING = TableKind(INFERENCE_COLUMNS, predicted_serving, rejected=rejected_figures)
+RUNS = SERVING._replace(rejected=rejected_run)  # of benchmark tools
 KINDS = {
     "llm_inference": SERVING._replace(cross=cross_inference, stored_cross=stored_cross),
     "llm_training": TableKind(
-        TRAINING_COLUMNS, predicted_training, cross_training, stored_cross_training
+        TRAINING_COLUMNS,
+        predicted_training,
+        cross_training,
+        stored_cross_training,
+        rejected=rejected_memory,
     ),
     "llama.cpp": TableKind(
         MATRIX_COLUMNS, predicted_serving, rows=serving_rows, rejected=rejected_figures
@@ -81,6 +93,9 @@ KINDS = {
         FIRST_TOKEN_COLUMNS, predicted_serving, rows=first_token_rows, rejected=rejected_figures
     ),
     "scaling": TableKind(SCALING_COLUMNS, predicted_training, rows=scaling_rows),
+    "fine-tuning": TableKind(
+        FINE_TUNING_COLUMNS, predicted_training, rows=fine_tuning_rows, rejected=rejected_memory
+    ),
     "pods": TableKind(POD_COLUMNS, predicted_training, rows=pod_rows),
     "mlperf_inference": TableKind(MLPERF_COLUMNS, predicted_submission),
     "vision": TableKind(networks.VISION_COLUMNS, networks.predicted_vision),
@@ -95,16 +110,34 @@ KINDS = {
 def validate_file(
     path: Path, *, cross: bool = False, columns: Sequence[str] = ()
 ) -> ValidationReport:
-    """The errors of the predictions for a measured table; `columns` say what others call them."""
-    rows = renamed(read_csv_rows(path), columns, where=str(path))
+    """The errors of the predictions for a measured table, or for what a benchmark tool wrote.
+
+    `columns` say what others call them, and conditions that the file does not state.
+    """
+    text, where = read_text(path), str(path)
+    if is_output(text):
+        return _validate_runs(read_runs(text.encode(), where), columns, where=where)
+    rows = renamed(csv_rows(text, source=where), columns, where=where)
     named = [row for row in rows if not is_unstated(row)]
-    report = validate_rows(named, where=str(path), cross=cross, is_new=True)
+    report = validate_rows(named, where=where, cross=cross, is_new=True)
     unstated = [
         (row.get("id") or str(at), f"accelerator: {row['accelerator']!r} names no one device")
         for at, row in enumerate(rows)
         if is_unstated(row)
     ]
     return replace(report, n_rows=len(rows), refused=(*report.refused, *unstated))
+
+
+def _validate_runs(read: RunsRead, columns: Sequence[str], *, where: str) -> ValidationReport:
+    """The errors for a tool's runs; what is given wins over names that its server was told."""
+    given = split_count(dict(text.split(":=", 1) for text in columns if ":=" in text))
+    check_given(given)
+    rows, replaced = filled(read, given)
+    rows = renamed(rows, [text for text in columns if ":=" not in text], where=where)
+    stated = [{key: cell for key, cell in row.items() if cell} for row in rows]
+    return replace(
+        _report(read.tool, RUNS, stated, is_new=True), remarks=(*read.remarks, *replaced)
+    )
 
 
 def renamed(rows: Rows, columns: Sequence[str], *, where: str) -> list[Row]:
@@ -142,6 +175,11 @@ def validate_rows(
     """The errors of the predictions for rows already read; figures of new ones are checked."""
     name = table_kind(rows, where)
     kind = KINDS[name]
+    report = _report(name, kind, rows, is_new=is_new)
+    return replace(report, cross=kind.cross(rows)) if cross and kind.cross else report
+
+
+def _report(name: str, kind: TableKind, rows: Rows, *, is_new: bool) -> ValidationReport:
     found = kind.rows(rows) if kind.rows else rows
     predicted, refused = predicted_rows(found, kind.predict, kind.rejected if is_new else None)
     return ValidationReport(
@@ -152,7 +190,6 @@ def validate_rows(
         by={group: _by_value(predicted, group) for group in GROUPS},
         rows=tuple(predicted),
         refused=tuple(refused),
-        cross=kind.cross(rows) if cross and kind.cross else None,
     )
 
 

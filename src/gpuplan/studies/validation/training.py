@@ -10,7 +10,10 @@ from gpuplan.calibration.training.constants import FILE
 from gpuplan.calibration.training.rows import DEGREES, TrainingRow
 from gpuplan.catalog.load import read_catalog
 from gpuplan.domain.calibration.validation import MetricErrors, PredictedRow
-from gpuplan.errors import InputError, Problem
+from gpuplan.domain.provenance import Estimate
+from gpuplan.errors import InputError, PlannerError, Problem
+from gpuplan.performance.memory.training.frameworks import PRACTICES
+from gpuplan.performance.memory.training.setups import USUAL_FRAMEWORK
 from gpuplan.performance.training.basis import peak_flop_per_s
 from gpuplan.performance.training.step import published_flop
 from gpuplan.studies.measured.notation import whole_text
@@ -24,13 +27,22 @@ from gpuplan.studies.training.calibration import (
     usable,
 )
 from gpuplan.studies.training.cases import case_of, cases_of
-from gpuplan.studies.training.predict import forecast
+from gpuplan.studies.training.fit import configuration_fit
+from gpuplan.studies.training.predict import RECOMPUTE_WORDS, forecast
+from gpuplan.units import GIB
 
 TRAINING_COLUMNS = frozenset(
     {"accelerator", "n_accelerators", "model", "seq_len", "global_batch", "micro_batch"}
 )
 CONDITIONS = ("n_layers", "hidden", "heads", "vocab", "n_accelerators", "seq_len", "global_batch")
 COUNTED = (*CONDITIONS, "micro_batch", *DEGREES, "lora_rank")
+MEMORY, MEMORY_CONDITIONS = "measured_memory_gib", ("seq_len", "micro_batch")
+TASKS = {
+    "": "pretrain",
+    "pre-training": "pretrain",
+    "pretraining": "pretrain",
+    "sft": "full",
+}  # as the memory model calls them
 GROUP_COLUMNS = {
     "source": "source",
     "model": "model",
@@ -46,7 +58,7 @@ CROSS_SPLITS: dict[str, Key] = {
 
 def predicted_training(cells: Mapping[str, str]) -> PredictedRow:
     """One row of a training table beside its prediction."""
-    case = case_of(TrainingRow(_counted(cells)), read_catalog())
+    case = case_of(_known(TrainingRow(_counted(cells))), read_catalog())
     row, found, prediction = case.row, case.configuration, forecast(case)
     setup, step = found.setup, prediction.step
     tokens = (row.count("global_batch") or 0) * setup.sequence_tokens or step.tokens_per_step
@@ -54,6 +66,8 @@ def predicted_training(cells: Mapping[str, str]) -> PredictedRow:
         found.accelerator, setup.execution.compute
     )
     rate = prediction.tokens_per_s_per_accelerator
+    memory_gib = row.number(MEMORY)
+    memory = {} if memory_gib is None else {"memory_gib": peak_gib(row)}
     return PredictedRow(
         id=row.text("id"),
         groups={
@@ -64,9 +78,47 @@ def predicted_training(cells: Mapping[str, str]) -> PredictedRow:
             "step_s": prediction.step_s.scaled(tokens / step.tokens_per_step),
             "tokens_per_s_per_accelerator": rate,
             "mfu_pct": rate.scaled(100.0 * flop_frac),
+            **memory,
         },
-        measured=row.measured,
+        measured=row.measured | ({} if memory_gib is None else {"memory_gib": memory_gib}),
     )
+
+
+def peak_gib(row: TrainingRow) -> Estimate:
+    """The most memory that the fullest accelerator of the row needs, as its framework is used."""
+    framework, task = row.text("framework"), row.lower("task")
+    practice = PRACTICES.get(framework.lower())
+    cells = dict(row.cells)
+    if practice is not None and not row.text("recompute"):
+        word = practice.execution.recompute
+        cells["recompute"] = RECOMPUTE_WORDS.get(word, word)
+    found = case_of(TrainingRow(cells), read_catalog()).configuration
+    fit = configuration_fit(found, task=TASKS.get(task, task), framework=framework)
+    return fit.peak.scaled(1.0 / GIB)
+
+
+def rejected_memory(cells: Mapping[str, str]) -> dict[str, str]:
+    """The memory of a row that does not state what decides it, with the reason."""
+    row = TrainingRow(_counted(cells))
+    if row.number(MEMORY) is None:
+        return {}
+    missing = [column for column in MEMORY_CONDITIONS if row.count(column) is None]
+    if missing:
+        return {"memory_gib": f"memory_gib: the row does not state {' and '.join(missing)}"}
+    try:
+        peak_gib(row)
+    except PlannerError as error:
+        return {"memory_gib": f"memory_gib: {error}"}
+    return {}
+
+
+def _known(row: TrainingRow) -> TrainingRow:
+    """The row; InputError where it trains by a method that is not modelled."""
+    task = row.lower("task")
+    if task and TASKS.get(task, task) not in USUAL_FRAMEWORK:
+        fix = f"leave it; known are {', '.join(USUAL_FRAMEWORK)}"
+        raise InputError(row.name, [Problem("task", f"{row.text('task')!r} is not modelled", fix)])
+    return row
 
 
 def _counted(row: Mapping[str, str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -227,3 +228,93 @@ def test_a_column_that_no_map_gives_is_named() -> None:
     report = validate_rows(renamed([EXAMPLE], kept, where="t"), where="t")
     [(_, reason)] = report.refused
     assert "memory_format: there is no such column" in reason
+
+
+RUN = {
+    "backend": "vllm", "model_id": "meta-llama/Llama-3.1-8B-Instruct", "num_prompts": 640,
+    "request_rate": "inf", "max_concurrency": 64, "duration": 80.0, "completed": 640,
+    "total_input_tokens": 655360, "total_output_tokens": 163840, "output_throughput": 2048.0,
+    "mean_ttft_ms": 310.0, "mean_tpot_ms": 30.0,
+}  # fmt: skip
+
+
+def test_what_a_benchmark_tool_wrote_is_judged_with_what_it_does_not_state(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(RUN))
+    found = validate_file(path, columns=["accelerator:=H100"])
+    assert (found.kind, found.n_rows, found.n_covered) == ("vllm bench serve", 1, 1)
+    assert {"ttft_mean_ms", "tpot_mean_ms", "output_tokens_per_s"} <= set(found.metrics)
+    by_table = validate_rows(
+        [{
+            "id": "t", "model": "meta-llama/Llama-3.1-8B-Instruct", "accelerator": "H100",
+            "engine": "vLLM", "regime": "fixed_concurrency", "batch": "64",
+            "input_tokens": "1024", "output_tokens": "256", "measured_tpot_mean_ms": "30",
+        }],
+        where="table", is_new=True,
+    )  # fmt: skip
+    assert found.rows[0].predicted["tpot_mean_ms"] == by_table.rows[0].predicted["tpot_mean_ms"]
+
+
+def test_a_run_that_lacks_conditions_is_refused_with_all_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({"avg_latency": 1.5, "latencies": [1.5], "percentiles": {}}))
+    ((_, reason),) = validate_file(path).refused
+    for condition in ("model", "accelerator", "batch", "input_tokens", "output_tokens"):
+        assert condition in reason
+    assert "--map model:=VALUE" in reason
+
+
+def test_a_given_model_wins_over_the_name_that_a_server_was_told(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({**RUN, "model_id": "our-chat"}))
+    given = ["accelerator:=2xH100", "tp:=2"]
+    assert validate_file(path, columns=given).n_covered == 0
+    found = validate_file(path, columns=[*given, "model:=meta-llama/Llama-3.1-8B-Instruct"])
+    assert found.n_covered == 1
+    assert any("our-chat" in remark for remark in found.remarks)
+
+
+def test_a_flag_of_a_run_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(RUN))
+    with pytest.raises(InputError, match="gpus"):
+        validate_file(path, columns=["gpus:=8"])
+
+
+TRAINED = {
+    "id": "t-1", "model": "meta-llama/Llama-3.1-8B", "accelerator": "H100", "n_accelerators": "8",
+    "seq_len": "8192", "global_batch": "16", "micro_batch": "2", "framework": "torchtitan",
+    "measured_memory_gib": "50",
+}  # fmt: skip
+
+
+def test_memory_of_training_is_predicted_with_its_range() -> None:
+    (row,) = validate_rows([TRAINED], where="t", is_new=True).rows
+    peak = row.predicted["memory_gib"]
+    assert peak.low < peak.value < peak.high
+    assert row.measured["memory_gib"] == 50.0
+    (less,) = validate_rows([{**TRAINED, "micro_batch": "1"}], where="t", is_new=True).rows
+    assert less.predicted["memory_gib"].value < peak.value  # fewer activations
+
+
+@pytest.mark.parametrize("condition", ["seq_len", "micro_batch"])
+def test_memory_without_what_decides_it_is_refused_and_the_step_is_not(condition: str) -> None:
+    found = validate_rows([{**TRAINED, condition: ""}], where="t", is_new=True)
+    assert found.n_covered == 1
+    assert "memory_gib" not in found.metrics
+    assert condition in found.refused[0][1]
+
+
+def test_fine_tuning_tables_are_read_by_method() -> None:
+    row = {
+        "project": "litgpt", "model": "Llama-2-7b", "method": "Finetuning with LoRA on 1 GPU",
+        "quantization": "bnb.nf4", "gpu": "A100 40GB", "n_gpus": "1", "seq_len": "512",
+        "micro_batch": "1", "peak_mem_gb": "14.14", "mem_unit": "GB",
+    }  # fmt: skip
+    rows = [row, {**row, "quantization": ""}, {**row, "method": "Adapter"}]
+    found = validate_rows(rows, where="t", is_new=True)
+    assert (found.kind, found.n_covered) == ("fine-tuning", 2)
+    narrow, wide = (r.predicted["memory_gib"].value for r in found.rows)
+    assert 0 < wide - narrow == pytest.approx(9.0, rel=0.35)  # of 13.5 GB of weights, 4 bits stay
+    assert found.rows[0].measured["memory_gib"] == pytest.approx(14.14e9 / 2**30, rel=1e-4)
+    assert "not modelled" in found.refused[0][1]
