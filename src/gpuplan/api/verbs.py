@@ -98,7 +98,7 @@ def training_run(
     model: str,
     on: str,
     *,
-    devices: int = 8,
+    devices: int | None = None,
     tokens: float | None = None,
     mtbf_h: float | None = None,
     restart_min: float = 15.0,

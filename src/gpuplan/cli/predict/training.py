@@ -41,7 +41,9 @@ class TrainingOptions(NamedTuple):
 
     model: Model
     on: Accelerator
-    devices: int = option(MODEL, "Number of accelerators.", "--devices", default=8, min=1)
+    devices: int | None = option(
+        MODEL, "Number of accelerators; that of --on, else 8, by default.", "--devices", min=1
+    )
     tp: TrainingTp = 1
     pp: Pp = 1
     vp: VirtualStages = None
@@ -106,7 +108,9 @@ class ScaleOptions(NamedTuple):
     model: Model
     on: Accelerator
     devices: str = option(
-        MODEL, "Numbers of accelerators to compare, e.g. 8,16,32,64.", default="8,16,32,64"
+        MODEL,
+        "Numbers of accelerators to compare, e.g. 8,16,32,64, or the largest.",
+        default="8,16,32,64",
     )
     tp: TrainingTp = 1
     tp_across_nodes: bool = option(

@@ -14,7 +14,7 @@ from gpuplan.domain.training.run import RunForecast, TrainingFit
 from gpuplan.domain.training.scaling import ScaleCurve, ScalePoint
 from gpuplan.domain.training.time import Goodput
 from gpuplan.report.document import Document, pick, pick_each, plain, result_sheet
-from gpuplan.report.formats import chance, count, frac, gib, params, percent
+from gpuplan.report.formats import accelerator_name, chance, count, frac, gib, params, percent
 from gpuplan.report.prediction.fit import suggestion_documents, suggestion_table
 from gpuplan.report.prediction.setup import Measure, layout_document, measures_table
 from gpuplan.report.table import pairs, table
@@ -57,7 +57,7 @@ def run_sheet(found: RunForecast) -> Sheet:
     head = "" if found.fit.fits else "DOES NOT FIT in memory; if it did: "
     head += (
         f"{found.model.name} ({params(found.model.n_params)}) on "
-        f"{requested.get('n_accelerators', '1')} × {requested.get('accelerator', '')}: "
+        f"{requested['n_accelerators']} × {accelerator_name(requested['accelerator'])}: "
         f"{forecast.step_s.value:.3g} s per step, "
         f"{count(forecast.tokens_per_s_per_accelerator.value)} tokens/s per accelerator"
     )

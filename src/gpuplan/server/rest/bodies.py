@@ -162,7 +162,7 @@ class TrainingBody(Body):
 
     model: Name = Field(examples=["Llama-3.1-70B"])
     on: Name = Field(examples=["H100"])
-    devices: Count = 8
+    devices: Count | None = None
     tokens: float | None = Field(None, gt=0, le=1e18)
     columns: dict[Name, str | int | float] = Field(
         {}, max_length=30, description="Layout and batch: tp, pp, global_batch, seq_len …"

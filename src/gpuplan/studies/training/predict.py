@@ -13,6 +13,7 @@ from gpuplan.calibration.training.constants import (
 from gpuplan.calibration.training.fabric import names_kind, nic_bytes_per_s
 from gpuplan.calibration.training.rows import TrainingRow
 from gpuplan.catalog.load import read_catalog
+from gpuplan.catalog.names import find_accelerator
 from gpuplan.domain.model.network import Model
 from gpuplan.domain.provenance import Assumption, Estimate, Tier, assume
 from gpuplan.domain.ranges import exactly
@@ -33,6 +34,7 @@ from gpuplan.studies.training.fit import configuration_fit
 from gpuplan.studies.training.interruptions import Interruptions
 from gpuplan.units import GBIT
 
+USUAL_DEVICES = 8  # a server of them, where no number is stated
 # As a table writes what a framework recomputes by default.
 RECOMPUTE_WORDS = {"alternate": "selective"}
 
@@ -49,7 +51,8 @@ def predict_run(run: TrainingRun, *, model: Model | None = None) -> RunForecast:
 
     `training_run` builds the run from keywords.
     """
-    columns, assumed = with_usual(dict(run.columns))
+    requested = counted(dict(run.columns))
+    columns, assumed = with_usual(requested)
     case = case_of(TrainingRow(columns), read_catalog(), model=model)
     found = case.configuration
     predicted, stops = forecast(case), _stops(run, found)
@@ -57,13 +60,26 @@ def predict_run(run: TrainingRun, *, model: Model | None = None) -> RunForecast:
     notes = (*predicted.assumptions, *assumed, *stops.assumptions)
     return RunForecast(
         model=found.model,
-        columns=run.columns,
+        columns=tuple(requested.items()),
         forecast=replace(predicted, assumptions=notes),
         fit=configuration_fit(found, task=columns["task"], framework=columns["framework"]),
         goodput=stops.goodput(n),
         useful_frac=stops.useful_frac(n),
         n_tokens=run.n_tokens,
     )
+
+
+def counted(columns: Mapping[str, str]) -> dict[str, str]:
+    """The columns with as many accelerators as are stated, beside their type or in its name."""
+    text, stated = columns["accelerator"], columns["n_accelerators"]
+    choice = find_accelerator(text, read_catalog())
+    named = choice.n_accelerators or 1
+    n = int(stated or (named if named > 1 else USUAL_DEVICES))
+    if n % named:
+        fix = "name the type alone, or a multiple of what its name counts"
+        raise one(InputError, "predict-training", "--devices", f"{n} of {text!r}", fix)
+    kind = str(choice.accelerator.id) if named > 1 else text
+    return {**columns, "accelerator": kind, "n_accelerators": str(n)}
 
 
 def trained_params(model: Model, adapter: LoRA | None) -> float:

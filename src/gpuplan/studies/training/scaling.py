@@ -87,7 +87,14 @@ def _counts(request: ScaleRequest) -> list[int]:
     if problems:
         raise InputError("scale", problems)
     # Efficiency is against one server: a curve that begins beyond it would call any loss normal.
-    return sorted({*request.counts, min(*request.counts, _server(request))})
+    first, last = min(*request.counts, _server(request)), max(request.counts)
+    between = request.counts if len(request.counts) > 1 else _doublings(first, last)
+    return sorted({first, *between, last})
+
+
+def _doublings(first: int, last: int) -> list[int]:
+    """Twice as many again and again, up to a largest number that is stated alone."""
+    return [first << k for k in range((last // first).bit_length())]
 
 
 def _server(request: ScaleRequest) -> int:

@@ -4,7 +4,7 @@ import pytest
 
 from gpuplan.calibration.training.rows import TrainingRow
 from gpuplan.errors import InputError
-from gpuplan.studies.training.predict import predict_training
+from gpuplan.studies.training.predict import counted, predict_training
 from gpuplan.studies.validation.report import predicted_rows
 from gpuplan.studies.validation.training import TRAINING_COLUMNS, predicted_training
 
@@ -77,3 +77,18 @@ def test_thousands_and_cells_that_say_nothing_are_read():
     (one, other), refused = predicted_rows([plain, spoken], predicted_training)
     assert not refused
     assert one.predicted["step_s"].value == other.predicted["step_s"].value
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "stated", "n"),
+    [("H100", "", 8), ("16xH100", "", 16), ("16xH100", "32", 32), ("p5.48xlarge", "", 8)],
+)
+def test_the_name_of_an_accelerator_may_count_them(accelerator, stated, n):
+    """`--on 16xH100` was predicted on eight."""
+    found = counted({"accelerator": accelerator, "n_accelerators": stated})
+    assert int(found["n_accelerators"]) == n
+
+
+def test_two_numbers_that_contradict_each_other_are_refused():
+    with pytest.raises(InputError, match="multiple"):
+        counted({"accelerator": "16xH100", "n_accelerators": "8"})

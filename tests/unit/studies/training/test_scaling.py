@@ -125,3 +125,8 @@ def test_counts_that_cannot_hold_the_states_are_named():
     hybrid = replace(large, layout=replace(large.layout, is_hybrid=True))
     assert any(a.what == "memory of 8, 16, 64 accelerators" for a in scale(hybrid).assumptions)
     assert not any(a.what.startswith("memory") for a in scale(SLOW).assumptions)
+
+
+def test_one_number_is_the_largest_of_doublings():
+    curve = scale(replace(SLOW, counts=(96,)))
+    assert [point.n_accelerators for point in curve.points] == [8, 16, 32, 64, 96]
