@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil
+from pathlib import Path
 
 from gpuplan.catalog.offers import read_offers
 from gpuplan.domain.inference.serving import EngineSettings, InferenceMemory
@@ -26,6 +27,7 @@ from gpuplan.domain.system.designed import DesignedPlan
 from gpuplan.errors import InputError, one
 from gpuplan.studies.day_replay.fresh import planned_candidate
 from gpuplan.studies.inference.configuration import startup_of
+from gpuplan.studies.naming import model_named
 from gpuplan.studies.planning.inputs import PlanInputs
 from gpuplan.studies.sizing.task import SizingTask, task_of
 
@@ -77,7 +79,6 @@ def _deployed(
     workload = inputs.scenario.workload(pool.workload)
     load = next((each for each in answer.load if each.workload == pool.workload), None)
     card = inputs.catalog.accelerators[pool.accelerator]  # type: ignore[index]
-    is_named = workload is not None and workload.model is not None
     replay = next((each for each in plan.replays if each.workload == pool.workload), None)
     least = pool.n_replicas if replay is None else _least(pool, replay)
     in_flight = None if load is None else load.n_in_flight
@@ -86,7 +87,7 @@ def _deployed(
         pool=pool,
         card=card,
         node=_role_node(plan, pool, shapes),
-        model=(workload.model.name or "") if is_named and workload and workload.model else "",
+        model=_repository(workload, inputs.request.store),
         load=load,
         promises=tuple(each for each in plan.slo.promises if each.workload == pool.workload),
         n_replicas_least=min(least, pool.n_replicas),
@@ -94,6 +95,18 @@ def _deployed(
         run=workload.work if workload and isinstance(workload.work, Training) else None,
         team=(workload.team or "") if workload else "",
     )
+
+
+def _repository(workload: Workload | None, store: Path | None) -> str:
+    """Where an engine finds the model: owner/name of an abbreviated one, the folder of a file."""
+    name = workload.model.name if workload and workload.model else None
+    if not name or "/" in name:
+        return (name or "").removesuffix("/config.json")
+    try:
+        known = model_named(name, store).name
+    except InputError:  # its speed is the user's own figure: nothing else knows it
+        return name
+    return "/".join(known.split("/")[:2])  # of a pipeline, not its part
 
 
 def _least(pool: PlannedPool, replay: Replay) -> int:

@@ -13,6 +13,7 @@ from gpuplan.studies.rendering.deployed import (
     _label,
     _least,
     _names,
+    _repository,
     _role_node,
     deployed_of,
 )
@@ -48,6 +49,23 @@ def test_without_a_plan_there_is_nothing_to_deploy(found):
     request = PlanRequest(target="shop", tree=SCENARIO, today=date(2026, 9, 1))
     with pytest.raises(InputError, match="gpuplan explain"):
         deployed_of(plan_inputs(request), replace(answer, plan=None))
+
+
+@pytest.mark.parametrize(
+    ("written", "started"),
+    [
+        ("Llama-3.1-8B", "meta-llama/Llama-3.1-8B-Instruct"),
+        ("Qwen/Qwen3-32B", "Qwen/Qwen3-32B"),
+        ("FLUX.1-dev", "black-forest-labs/FLUX.1-dev"),
+        ("models/own/config.json", "models/own"),
+        ("known-by-its-speed-alone", "known-by-its-speed-alone"),
+    ],
+)
+def test_an_engine_is_told_where_the_model_is_published(written, started):
+    request = PlanRequest(target="shop", tree=SCENARIO, today=date(2026, 9, 1))
+    (workload,) = plan_inputs(request).scenario.workloads
+    named = replace(workload, model=replace(workload.model, name=written))
+    assert _repository(named, None) == started
 
 
 def test_every_pool_is_there(found):
