@@ -7,7 +7,7 @@ from gpuplan.units import DAY, GIB, HOUR, KB, KW, MIB, MINUTE, MONTH, YEAR
 BILLION = 1e9
 MILLION = 1e6
 SURE_FRAC = 0.995  # samples are too few to tell more from certainty
-UNUSUAL = {"gaudi2": "Gaudi2", "gaudi3": "Gaudi3", "ada": "Ada"}
+UNUSUAL = {"gaudi2": "Gaudi2", "gaudi3": "Gaudi3", "ada": "Ada", "xeon": "Xeon", "epyc": "EPYC"}
 
 
 def gib(n_bytes: float) -> str:

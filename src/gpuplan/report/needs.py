@@ -11,7 +11,7 @@ from gpuplan.report.table import table
 from gpuplan.units import GB, MB
 
 BAR = 12  # cells of all that is there: a line of a terminal holds them
-ELSEWHERE = "gpuplan design and check tell"
+ELSEWHERE = "sized by gpuplan design, judged by gpuplan check"
 POWER = "site.power_kw"
 
 
@@ -42,7 +42,7 @@ def amount(n: float, unit: str) -> str:
     """A quantity with its unit; bytes in GB or MB, shares in percent."""
     if unit.startswith("bytes"):
         size, name = (n / MB, "MB") if 0 < n < 0.01 * GB else (n / GB, "GB")
-        return f"{size:.2f} {name}{unit.removeprefix('bytes')}"
+        return f"{size:,.2f} {name}{unit.removeprefix('bytes')}"
     if unit == "s":
         return f"{three(n)} s"
     return f"{n:.0%}" if unit == "share" else f"{n:,.0f} {unit}"

@@ -44,8 +44,8 @@ class Gauge(NamedTuple):
     safe_frac: float | None
 
 
-def line_chart(curves: Sequence[Curve]) -> str:
-    """Curves of one chart on common axes; empty where there is nothing to draw."""
+def line_chart(curves: Sequence[Curve], *, planned: float | None = None) -> str:
+    """Curves of one chart on common axes, the planned load marked; empty where there are none."""
     points = [(x, y) for curve in curves for x, y in zip(curve.x, curve.y, strict=True)]
     if not points or not all(isfinite(value) for point in points for value in point):
         return ""
@@ -56,10 +56,24 @@ def line_chart(curves: Sequence[Curve]) -> str:
         *_grid(x_axis, y_axis),
         *(_path(curve, place, x_axis, y_axis) for place, curve in enumerate(curves)),
         *_end_labels(curves, y_axis),
+        *_mark(planned, x_axis),
         _text(curves[0].x_name, (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "middle"),
         _text(curves[0].y_name, 4, TOP - 14, "start"),
     ]
     return _svg(HEIGHT, curves[0].chart, parts)
+
+
+def _mark(planned: float | None, x_axis: Axis) -> Iterator[Element]:
+    """Where the plan stands on the axis of load."""
+    if planned is not None and x_axis.low <= planned <= x_axis.high:
+        x = x_axis.at(planned)
+        yield _line(x, TOP, x, HEIGHT - BOTTOM, "mid")
+        yield _text("planned", x + 4, TOP + 8, "start")
+
+
+def cost_title(workload: str) -> str:
+    """Of the chart of what a workload costs at other loads."""
+    return f"{COST} {workload} over load"
 
 
 def is_flat(curves: Sequence[Curve]) -> bool:

@@ -11,13 +11,14 @@ from typing import NamedTuple
 from gpuplan.domain.plan.answer import Answer, ChosenPlan, Curve
 from gpuplan.domain.plan.roles import merged
 from gpuplan.domain.sheet import Table
-from gpuplan.report.formats import chance, peak_kw, span, usd
+from gpuplan.report.formats import chance, count, peak_kw, span, usd
 from gpuplan.report.page import render
 from gpuplan.report.page.charts import (
     COST,
     Bar,
     Gauge,
     bars_chart,
+    cost_title,
     gauges_chart,
     is_flat,
     line_chart,
@@ -32,13 +33,20 @@ from gpuplan.report.plan.comparison import (
     risk_lines,
     row_fleet,
 )
-from gpuplan.report.plan.headline import fleet_of, goals_of, headline, purchase_words
+from gpuplan.report.plan.headline import (
+    fleet_of,
+    goals_of,
+    headline,
+    is_growing,
+    purchase_words,
+)
 from gpuplan.report.plan.summary import cost_driver, energy_words, next_steps, per_month, risks
 from gpuplan.units import MONTH
 
 N_BARS = 6
 N_FEW = 4  # bars and gauges that leave room for a chart on the first screen
 OTHERS, FULL = "What other fleets would cost", "How full the fleet is"
+GROWN = "Monthly cost as load grows"
 LATENCY, USE = "Latency of", "Utilization of"
 # In reading order: the question, how the titles of its tables begin, and those of its charts.
 SECTIONS = (
@@ -50,7 +58,7 @@ SECTIONS = (
         (COST, "What moves"),
     ),
     ("How high is its utilization?", ("Pools",), (USE, "How full")),
-    ("What if demand grows?", ("If demand grows", "Growth"), ()),
+    ("What if demand grows?", ("If demand grows", "Growth"), (GROWN,)),
 )
 REJECTED = ("Rejected",)
 TOLD = ("Figures", "Why this plan", "What binds")  # on the first screen and in lists
@@ -114,7 +122,8 @@ def _facts(answer: Answer, plan: ChosenPlan) -> Iterator[Fact]:
     if plan.span_s >= MONTH:
         yield Fact(f"Total over {span(plan.span_s)}", usd(plan.total_usd))
     yield Fact("Peak power at the plug", peak_kw(plan))
-    yield Fact("Energy and carbon", energy_words(plan))
+    name = "Energy" if plan.carbon_kg_per_month is None else "Energy and carbon"
+    yield Fact(name, energy_words(plan))
     if answer.proof is not None:
         yield Fact("Proven gap to the optimum", f"{100 * answer.proof.gap_frac:.2f} %")
 
@@ -193,10 +202,10 @@ def _lines(answer: Answer) -> dict[str, tuple[str, ...]]:
 def charts_of(answer: Answer) -> Iterator[tuple[str, str]]:
     """Every chart with something to see in it, under its title."""
     groups: dict[str, list[Curve]] = {}
-    for curve in answer.charts:
+    for curve in (*_growth(answer.plan), *answer.charts):
         groups.setdefault(curve.chart, []).append(curve)
     for name, curves in groups.items():
-        svg = "" if is_flat(curves) else line_chart(curves)
+        svg = "" if is_flat(curves) else line_chart(curves, planned=_planned(answer, curves[0]))
         if svg:
             yield name, svg
     gauges = list(_gauges(answer.plan)) if answer.plan else []
@@ -207,6 +216,28 @@ def charts_of(answer: Answer) -> Iterator[tuple[str, str]]:
         svg = tornado_chart(answer.uncertainty.tornado, middle, per=per_month(answer))
         if svg:
             yield "What moves the cost", svg
+
+
+def _growth(plan: ChosenPlan | None) -> Iterator[Curve]:
+    """The month's cost over the horizon, period by period, where the fleet grows."""
+    if plan is None or not is_growing(plan):
+        return
+    ends = [(p, at) for p in plan.bill.by_period for at in (p.start_s, p.start_s + p.span_s)]
+    last = plan.bill.by_period[-1].n_accelerators
+    yield Curve(
+        chart=GROWN,
+        name=f"{count(last)} accelerators",
+        x_name="months from now",
+        y_name="USD/month",
+        x=tuple(at / MONTH for _, at in ends),
+        y=tuple(period.usd_per_month for period, _ in ends),
+    )
+
+
+def _planned(answer: Answer, curve: Curve) -> float | None:
+    """The load that the plan is for, on a chart of cost over requests; None on other charts."""
+    peaks = {cost_title(load.workload): load.peak_requests_per_s for load in answer.load}
+    return peaks.get(curve.chart)
 
 
 def _gauges(plan: ChosenPlan) -> Iterator[Gauge]:

@@ -12,10 +12,19 @@ from gpuplan.domain.plan.answer import Answer, Uncertainty
 from gpuplan.domain.plan.comparison import ComparisonRow, RiskFleet, RunFigures
 from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.document import assumption_lines, result_sheet
-from gpuplan.report.formats import accelerator_name, chance, count, percent, signed_usd, span, usd
+from gpuplan.report.formats import (
+    accelerator_name,
+    chance,
+    count,
+    percent,
+    signed_usd,
+    span,
+    three,
+    usd,
+)
 from gpuplan.report.plan.details import calendar_table, growth_table, rejected_table, trade_table
 from gpuplan.report.plan.document import plan_document
-from gpuplan.report.plan.headline import headline, money_unit, slo_name, with_names
+from gpuplan.report.plan.headline import AS_PUBLISHED, headline, money_unit, slo_name, with_names
 from gpuplan.report.table import table
 from gpuplan.units import KW, MS
 
@@ -110,15 +119,16 @@ def row_fleet(row: ComparisonRow) -> str:
 
 def _fleet(row: ComparisonRow, *, is_short: bool = False) -> str:
     """With the number of replicas: 6 × H100 SXM (3 × TP2) FP8."""
-    name, precision, layout = accelerator_name(row.accelerator), row.precision.upper(), row.layout
+    name, layout = accelerator_name(row.accelerator), row.layout
+    precision = "" if row.precision == AS_PUBLISHED else row.precision.upper()
     if layout is None:
-        return f"{name} {precision}"
+        return f"{name} {precision}".rstrip()
     n = f"{count(row.n_accelerators)} × {name}" if row.n_accelerators else name
     spread = layout.share or layout.spread.name
     if is_short:
-        return f"{n} {'' if spread == 'TP1' else spread + ' '}{precision}"
+        return " ".join(filter(None, (n, "" if spread == "TP1" else spread, precision)))
     share = f" on {layout.share}" if layout.share else ""
-    return f"{n} ({row.n_replicas} × {layout.spread.name}{share}) {precision}"
+    return f"{n} ({row.n_replicas} × {layout.spread.name}{share}) {precision}".rstrip()
 
 
 def _of_run(row: ComparisonRow, show: Callable[[RunFigures], str]) -> str:
@@ -144,7 +154,9 @@ def _dollars(amount: float | None) -> str:
 
 def _latency(name: str, row: ComparisonRow) -> str:
     seconds = row.latency.get(name)
-    return "" if seconds is None else f"{seconds / MS:,.0f} ms"
+    if seconds is None:
+        return ""
+    return f"{seconds / MS:,.0f} ms" if seconds >= MS else f"{three(seconds / MS)} ms"
 
 
 def _odds(share: float | None) -> str:

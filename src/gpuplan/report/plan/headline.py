@@ -36,6 +36,7 @@ CLIENTS = {"users": "users", "concurrent_requests": "concurrent clients"}
 AMOUNTS = {"docs": "{item}", "docs_per_day": "{item}/day", "samples": "samples"}
 METHODS = {"lora": "LoRA", "qlora": "QLoRA"}
 RUNS = ("pretraining", "finetuning", "batch_inference")
+AS_PUBLISHED = "as published"
 LARGE_ENOUGH = "the fleet is large enough"
 MET = {"deadline": "the deadline is met", "SLOs": "all SLOs met"}
 SHARDINGS = {"none": "", "zero1": "ZeRO-1", "zero2": "ZeRO-2", "zero3": "FSDP", "hsdp": "HSDP"}
@@ -68,7 +69,7 @@ def _task(answer: Answer) -> str:
         return f"Run {plural(len(answer.load), 'workload')} ({names})"
     [load] = answer.load
     pools = answer.plan.pools if answer.plan else ()
-    precision = next((p.precision.upper() for p in pools if p.precision != "as published"), "")
+    precision = next((p.precision.upper() for p in pools if p.precision != AS_PUBLISHED), "")
     what = load.model.rpartition("/")[2] or _sized_name(answer, load)
     what += f" ({precision})" if precision and load.kind != "generic" else ""
     method = (_stated(answer, load).get("training") or {}).get("method")
@@ -162,7 +163,8 @@ def fleet_of(plan: ChosenPlan, loads: Iterable[PlannedLoad]) -> str:
     sums: dict[str, int] = {}
     for pool in pools:
         if not is_cpu(pool):
-            sums[pool.accelerator] = sums.get(pool.accelerator, 0) + _n_held(pool)
+            held = min(_n_held(pool), pool.n_accelerators) if is_growing(plan) else _n_held(pool)
+            sums[pool.accelerator] = sums.get(pool.accelerator, 0) + held
     words = [f"{count(n)} × {accelerator_name(name)}" for name, n in sums.items() if n]
     words += [fleet_words(pool) for pool in pools if is_cpu(pool)]
     return " + ".join(words) or "what you already have"
@@ -171,7 +173,8 @@ def fleet_of(plan: ChosenPlan, loads: Iterable[PlannedLoad]) -> str:
 def _n_held(pool: PlannedPool) -> int:
     """Accelerators of the nodes that the pool pays for; one that runs on nodes of another has none.
 
-    Work that takes turns needs more in sum than there are nodes.
+    Work that takes turns needs more in sum than there are nodes; where load grows these are the
+    nodes of its end.
     """
     return sum(line.n_nodes * line.n_accelerators_per_node for line in pool.purchases)
 
@@ -181,7 +184,7 @@ def fleet_words(pool: PlannedPool, *, with_layout: bool = True) -> str:
     name = accelerator_name(pool.accelerator)
     if is_cpu(pool):
         n = sum(line.n_nodes for line in pool.purchases)
-        return f"{plural(n, 'CPU node')} ({pool.accelerator}, no GPU needed)"
+        return f"{plural(n, 'CPU node')} ({name.removeprefix('CPU ')}, no GPU needed)"
     if pool.n_accelerators == 0:
         return f"a fraction of {name}"
     what = f"{count(pool.n_accelerators)} × {name}"
@@ -241,14 +244,19 @@ def _cost(plan: ChosenPlan) -> str:
 
 def _growing(plan: ChosenPlan) -> str:
     """The fleet at the end and today's month, where the fleet grows and the month is a mean."""
-    periods = plan.bill.by_period
-    if len(periods) < 2 or periods[0].n_accelerators == periods[-1].n_accelerators:
+    if not is_growing(plan):
         return ""
-    first, last = periods[0], periods[-1]
+    first, *_, last = plan.bill.by_period
     return (
         f"{usd(first.usd_per_month)}/month now; with growth to {count(last.n_accelerators)} "
         f"accelerators, on average over {span(plan.span_s)} "
     )
+
+
+def is_growing(plan: ChosenPlan) -> bool:
+    """Whether the fleet of the last period differs from today's."""
+    counts = [period.n_accelerators for period in plan.bill.by_period]
+    return bool(counts) and counts[0] != counts[-1]
 
 
 def is_short(plan: ChosenPlan | None) -> bool:

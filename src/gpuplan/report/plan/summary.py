@@ -1,16 +1,26 @@
 """What a manager asks of a plan first: what drives its cost, three risks, what to do next."""
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gpuplan.domain.plan.answer import Answer, ChosenPlan, TornadoBar
+from gpuplan.domain.plan.answer import Answer, ChosenPlan, PlannedPool, TornadoBar
 from gpuplan.report.formats import percent, plural, span, usd
-from gpuplan.report.plan.headline import age_words, is_cpu, is_short, provider, slo_name, with_names
+from gpuplan.report.plan.headline import (
+    age_words,
+    is_cpu,
+    is_growing,
+    is_short,
+    provider,
+    slo_name,
+    with_names,
+)
 from gpuplan.units import KWH, MONTH, YEAR
 
 N_RISKS = 3
 SURE_FRAC = 0.95  # more is no risk worth a manager's line
 TIGHT_FRAC = 0.85  # of the safe utilization
+ORDER = re.compile("order (now|within)").match  # advice on nodes with a lead time
 OWN = ("owned", "existing", "buy")
 CAUSES = {
     "model error": "the prediction of this stack's speed",
@@ -100,8 +110,13 @@ def _headroom(plan: ChosenPlan) -> Iterator[Risk]:
             grown = percent(max(0.0, safe / peak - 1))
             more = "any" if grown == percent(0.0) else f"more than {grown}"
             why = f"Peak utilization {percent(peak)}, safe up to {percent(safe)}: {more} "
-            why += "more load needs another replica."
+            why += f"more load needs another {_unit(pool)}."
             yield Risk(f"{pool.workload}: little headroom", why)
+
+
+def _unit(pool: PlannedPool) -> str:
+    """What is added where load grows."""
+    return "replica" if pool.engine else "node" if is_cpu(pool) else "accelerator"
 
 
 def _prices(answer: Answer, plan: ChosenPlan) -> Iterator[Risk]:
@@ -147,7 +162,9 @@ def next_steps(answer: Answer) -> tuple[str, ...]:
     plan = answer.plan
     if plan is None:
         return tuple(f"Change this first: {line}." for line in answer.explanation.conflicts[1:4])
-    return (*_measure(answer), *_quote(plan), *_order(plan), *_deploy(plan), *_follow(plan))
+    advised = (f"{line[:1].upper()}{line[1:]}." for line in answer.explanation.why if ORDER(line))
+    rest = (*_quote(plan), *_order(plan), *_deploy(plan), *_follow(plan))
+    return (*_measure(answer), *advised, *rest)
 
 
 def _measure(answer: Answer) -> Iterator[str]:
@@ -167,18 +184,24 @@ def _quote(plan: ChosenPlan) -> Iterator[str]:
 
 
 def _order(plan: ChosenPlan) -> Iterator[str]:
+    sums: dict[tuple[str, str, str], int] = {}
     for line in (line for pool in plan.pools for line in pool.purchases):
-        nodes = plural(line.n_nodes, "node")
-        if line.purchase in ("existing", "owned") or not line.n_nodes:
+        if line.purchase in ("existing", "owned"):
             continue
         verb = "Order" if line.purchase in OWN else "Reserve capacity:"
-        seller = f" at {provider(line)}" if provider(line) else ""
-        yield f"{verb} {nodes} of {line.offer}{seller}."
+        key = (verb, line.offer, f" at {provider(line)}" if provider(line) else "")
+        sums[key] = sums.get(key, 0) + line.n_nodes
+    most, later = ("up to ", " as load grows") if is_growing(plan) else ("", "")
+    for (verb, offer, seller), n in sums.items():
+        if n:
+            yield f"{verb} {most}{plural(n, 'node')} of {offer}{seller}{later}."
 
 
 def _deploy(plan: ChosenPlan) -> Iterator[str]:
     if any(pool.engine for pool in plan.pools):
-        yield "Deploy: gpuplan render plan.yaml --to kubernetes (or slurm, vllm, skypilot …)."
+        is_run = all(pool.steps.global_batch for pool in plan.pools)
+        other = "training" if is_run else "vllm"
+        yield f"Deploy: gpuplan render plan.yaml --to kubernetes (or slurm, {other}, skypilot …)."
     elif plan.pools:
         yield "Deploy: gpuplan render plan.yaml --to all writes what fits: no engine is named."
 
@@ -187,7 +210,8 @@ def _follow(plan: ChosenPlan) -> Iterator[str]:
     pool = next((pool for pool in plan.pools if pool.use.safe_frac), None)
     if pool is not None and pool.use.safe_frac is not None:
         at = percent(pool.use.safe_frac)
-        yield f"Watch: add a replica when {pool.workload} stays above {at} (gpuplan watch, replan)."
+        what = f"another {_unit(pool)} when {pool.workload} stays above {at}"
+        yield f"Watch: add {what} (gpuplan watch, replan)."
 
 
 def energy_words(plan: ChosenPlan) -> str:

@@ -9,11 +9,11 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from gpuplan.domain.plan.answer import Curve
 from gpuplan.report.charts.axis import Axis, ticks
 from gpuplan.report.charts.svg import canvas, shape
-from gpuplan.report.page.charts import line_chart
+from gpuplan.report.page.charts import cost_title, is_flat, line_chart
 from gpuplan.server.web.shown import Row
 
 WIDTH, HEIGHT = 640, 320
-LEFT, RIGHT, TOP, BOTTOM = 52, 20, 24, 44
+LEFT, RIGHT, TOP, BOTTOM = 64, 20, 24, 44
 GAP, LETTER, LINE = 11.0, 7.4, 13.0  # of labels: from their point, of a letter, between lines
 DOT = 5.0  # radius of a point
 Point = tuple[float, float]
@@ -97,10 +97,13 @@ def _frame(across: Axis, up: Axis) -> list[Element]:
 
 def curves(document: dict[str, Any]) -> list[tuple[str, str]]:
     """The plan's own charts: title and picture."""
+    loads = document.get("load") or ()
+    planned = {cost_title(each["workload"]): each["peak_requests_per_s"] for each in loads}
     found = []
     charts = sorted(document.get("charts") or (), key=lambda curve: curve["chart"])
     for title, group in groupby(charts, key=lambda curve: curve["chart"]):
-        picture = line_chart([_curve(each) for each in group])
+        lines = [_curve(each) for each in group]
+        picture = "" if is_flat(lines) else line_chart(lines, planned=planned.get(title))
         if picture:
             found.append((title, picture))
     return found

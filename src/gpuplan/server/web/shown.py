@@ -230,8 +230,11 @@ def figures(document: Document) -> list[tuple[str, str, str]]:
     n = sum(pool["n_accelerators"] for pool in pools)
     beside = "" if cost["low"] == cost["high"] else f"{usd(cost['low'])} … {usd(cost['high'])}"
     fleets = [_fleet(pool, len(pools)) for pool in pools]
-    found = [("Cost per month", usd(cost["value"]), beside)]
-    found.append(("GPUs", f"{n:,}", ", ".join(fleets)))
+    counts = [period["n_accelerators"] for period in plan.get("by_period") or ()]
+    is_growing = bool(counts) and counts[0] != counts[-1]
+    later = [f"{counts[-1]:,} at the end"] if is_growing else []
+    found = [("Cost per month" + ", on average" * is_growing, usd(cost["value"]), beside)]
+    found.append(("GPUs" + " now" * is_growing, f"{n:,}", ", ".join([*fleets, *later])))
     risk = document.get("risk")
     if risk:
         odds = risk["probability_frac"]

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import pytest
 from markupsafe import escape
@@ -15,7 +16,7 @@ from gpuplan.domain.sheet import Sheet, Table
 from gpuplan.report.formats import percent, usd
 from gpuplan.report.page import render, sheet_html
 from gpuplan.report.page.charts import WIDTH, Bar, bars_chart, line_chart, tornado_chart
-from gpuplan.report.page.plan import plan_page
+from gpuplan.report.page.plan import charts_of, plan_page
 from gpuplan.report.plan.answer import plan_sheet
 from gpuplan.report.plan.headline import headline
 
@@ -247,3 +248,14 @@ def test_a_sheet_as_a_fragment_is_escaped():
 
 def test_an_empty_sheet_is_an_empty_fragment():
     assert "<table" not in sheet_html(Sheet(document={}, tables=()))
+
+
+def test_growth_is_drawn_period_by_period_and_the_planned_load_is_marked():
+    found = example_plan("growth")
+    charts = dict(charts_of(found))
+    line = ElementTree.fromstring(charts["Monthly cost as load grows"]).find(".//{*}polyline")
+    assert len(line.get("points").split()) == 2 * len(found.plan.bill.by_period)
+    chat = example_plan("chat")
+    (name,) = [name for name in dict(charts_of(chat)) if name.startswith("Monthly cost of")]
+    assert "planned" in dict(charts_of(chat))[name]
+    assert "Monthly cost as load grows" not in dict(charts_of(chat))

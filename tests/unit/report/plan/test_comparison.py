@@ -3,7 +3,14 @@
 from dataclasses import replace
 
 from fakes.plans import answer, comparison_row, decision
-from gpuplan.report.plan.comparison import risk_basis, risk_lines, rows_tables
+from fakes.results import example_plan
+from gpuplan.report.plan.comparison import (
+    _latency,
+    risk_basis,
+    risk_lines,
+    row_fleet,
+    rows_tables,
+)
 
 
 def shown(*rows, is_short=True):
@@ -62,3 +69,14 @@ def test_a_level_that_nothing_reaches_is_said():
     found = replace(answer(), decision=replace(decision(), risk=replace(risk, fleets=(none,))))
     assert next(risk_lines(found)) == "95 % or more: no fleet reaches it"
     assert [*risk_lines(replace(found, decision=replace(decision(), risk=None)))] == []
+
+
+def test_work_without_a_precision_of_its_own_has_none_in_its_name():
+    rows = example_plan("cpu-is-enough").decision.comparison
+    names = [row_fleet(row) for row in rows if row.precision == "as published"]
+    assert names == ["CPU Xeon 8480"]
+
+
+def test_a_latency_below_a_millisecond_is_not_zero():
+    row = replace(example_plan("chat").decision.comparison[0], latency={"e2e_p95_s": 0.00042})
+    assert _latency("e2e_p95_s", row) == "0.42 ms"

@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 from tests.fakes.plans import answer, chosen, pool
 
+from fakes.results import example_plan
 from gpuplan.domain.plan.candidate import PoolLayout
 from gpuplan.inputs.plan_file import read_plan
 from gpuplan.report.plan.document import plan_document, plan_text
 from gpuplan.report.plan.headline import (
     age_words,
+    fleet_of,
     fleet_words,
     headline,
     purchase_words,
@@ -167,3 +169,11 @@ def test_how_fast_is_said_in_tokens_per_second():
     slos = replace(made.plan.slo, promises=(quick, *others))
     words = headline(asked("speed", plan=replace(made.plan, slo=slos)))
     assert words.startswith("Each request gets 40 output tokens/s or more (by TPOT p95). ")
+
+
+def test_several_pools_that_grow_are_counted_as_they_are_now():
+    found = example_plan("growth")
+    (pool,) = found.plan.pools
+    other = replace(pool, workload="more", n_accelerators=8)
+    grown = replace(found, plan=replace(found.plan, pools=(pool, other)))
+    assert fleet_of(grown.plan, grown.load) == f"{pool.n_accelerators + 8} × H100 SXM"

@@ -111,3 +111,26 @@ def test_no_headroom_is_not_told_as_zero_percent_more():
     told = " ".join(risk.why for risk in risks(answer(plan=replace(full, pools=(pool,)))))
     assert "any more load" in told
     assert "0 % more load" not in told.replace("80 %", "")
+
+
+def test_growth_on_owned_nodes_begins_with_the_order_and_counts_what_will_be_rented():
+    steps = next_steps(example_plan("growth"))
+    assert steps[0] == "Order now, and bridge about 5 weeks in the cloud."
+    [reserved] = [step for step in steps if step.startswith("Reserve")]
+    assert "up to 7 nodes" in reserved
+    assert reserved.endswith("as load grows.")
+    assert any("another accelerator" in step for step in steps)
+
+
+def test_nodes_of_one_kind_are_reserved_once():
+    found = example_plan("chat")
+    (pool,) = found.plan.pools
+    double = replace(found, plan=replace(found.plan, pools=(pool, pool)))
+    [reserved] = [step for step in next_steps(double) if step.startswith("Reserve")]
+    assert f"{2 * pool.purchases[0].n_nodes} nodes" in reserved
+
+
+def test_a_run_is_deployed_as_a_run():
+    [deploy] = [s for s in next_steps(example_plan("large-training")) if s.startswith("Deploy")]
+    assert "training" in deploy
+    assert "vllm" not in deploy

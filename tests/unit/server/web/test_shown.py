@@ -158,6 +158,26 @@ def test_the_plans_own_charts_are_drawn():
     assert "<polyline" in picture
 
 
+def test_a_chart_of_cost_marks_the_planned_load_and_a_flat_one_is_left_out():
+    title = "Monthly cost of chat over load"
+    cost = {"chart": title, "name": "h100-sxm", "x_name": "x", "y_name": "y"}
+    flat = {**cost, "chart": "Utilization", "x": [0, 168], "y": [80.0, 80.0]}
+    load = [{"workload": "chat", "peak_requests_per_s": 2.0}]
+    [found] = curves({"charts": [{**cost, "x": [1, 3], "y": [1, 2]}, flat], "load": load})
+    assert found[0] == title
+    assert ">planned<" in found[1]
+
+
+def test_figures_of_growth_say_what_is_now_and_what_is_the_mean():
+    pool = {"n_accelerators": 4, "accelerator": "h100-sxm"}
+    periods = [{"n_accelerators": 4}, {"n_accelerators": 7}]
+    cost = {"value": 10.0, "low": 9.0, "high": 12.0}
+    plan = {"cost_usd_per_month": cost, "pools": [pool], "by_period": periods}
+    found = {name: beside for name, _, beside in figures({"plan": plan})}
+    assert found["GPUs now"] == "H100 SXM, 7 at the end"
+    assert "Cost per month, on average" in found
+
+
 def test_a_heat_map_has_a_cell_for_each_value():
     picture = heat_map(["gpu 0", "<b>"], [[0.0, 0.5, None], [0.8, 0.92, 0.99]], "Utilization")
     assert picture.count("<rect") == 6
