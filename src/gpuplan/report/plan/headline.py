@@ -163,8 +163,8 @@ def fleet_of(plan: ChosenPlan, loads: Iterable[PlannedLoad]) -> str:
     sums: dict[str, int] = {}
     for pool in pools:
         if not is_cpu(pool):
-            held = min(_n_held(pool), pool.n_accelerators) if is_growing(plan) else _n_held(pool)
-            sums[pool.accelerator] = sums.get(pool.accelerator, 0) + held
+            n = min(_n_held(pool), pool.n_accelerators) if is_growing(plan) else _n_held(pool)
+            sums[pool.accelerator] = sums.get(pool.accelerator, 0) + n
     words = [f"{count(n)} × {accelerator_name(name)}" for name, n in sums.items() if n]
     words += [fleet_words(pool) for pool in pools if is_cpu(pool)]
     return " + ".join(words) or "what you already have"
