@@ -235,9 +235,7 @@ class _Rows:
             yield UNMEASURED
         found = probability_of(self.task, sized)
         if level is not None and found is not None and found < level:
-            yield f"no number of replicas that is worth its price reaches {level:.0%}"
-        elif level is not None and (remarks := saturation_text(self.task, sized)):
-            yield remarks
+            yield saturation_text(self.task, sized)
 
     def rejected(self) -> Iterator[PricedRow]:
         """Accelerators that can be paid for and have no fleet as published or asked for."""

@@ -21,10 +21,10 @@ from gpuplan.studies.sizing.task import SizingTask
 # the SLO lies near the latency of a lone request, and other hardware is the answer.
 MOST_RATIO = 4
 
-# Where risk falls more slowly than with this power of a fleet's size, the fleet is larger than its
-# odds are worth: below the first that is told, below the second it is not bought. What is within so
-# much of the best size is not quarrelled with.
-TOLD_POWER, BOUGHT_POWER, LAST_FRAC = 0.5, 0.2, 0.9
+# Twice the fleet has to halve what is left of the risk; where risk falls more slowly than with this
+# power of its size, it is larger than its odds are worth, and not bought. What is within so much of
+# the best size is not quarrelled with.
+WORTH_POWER, LAST_FRAC = 1.0, 0.9
 
 CarriedBy = Callable[[int], CarriedLoad]  # what each of so many replicas carries
 Wanted = Callable[[int], ReplicaNeed | None]  # what is asked for by the figures of so many
@@ -97,12 +97,10 @@ def _n_bought(
     if n_predicted is None:
         n_predicted = ceil(load / max(middle_load(carried), 1e-12)) + n_spare
     risk = risk_of(task, carried)
-    return most_worth(risk, load, n, n_predicted=n_predicted, power=BOUGHT_POWER) - n_spare
+    return most_worth(risk, load, n, n_predicted=n_predicted) - n_spare
 
 
-def most_worth(
-    risk: FleetRisk, load: float, n: int, *, n_predicted: int, power: float = TOLD_POWER
-) -> int:
+def most_worth(risk: FleetRisk, load: float, n: int, *, n_predicted: int) -> int:
     """So many replicas, or as many of them as lower the risk by a fair share of their cost.
 
     Where throughput binds, a tenth more of a fleet halves what is left of the risk. Where the time
@@ -110,22 +108,21 @@ def most_worth(
     measurement, is the answer.
     """
     counts = np.arange(min(n, n_predicted), n + 1)
-    weighed = [(1.0 - risk.probability(int(k), load)) * k**power for k in counts]
+    weighed = [(1.0 - risk.probability(int(k), load)) * k**WORTH_POWER for k in counts]
     best = int(counts[int(np.argmin(weighed))])
     return n if best >= LAST_FRAC * n or n <= n_predicted + 1 else best
 
 
 def saturation_text(task: SizingTask, sized: Sized) -> str:
-    """What fewer replicas reach, where the last ones buy little; empty where they buy enough."""
+    """What a fleet that is not as likely as is asked for reaches, and twice as many would."""
     if sized.carried is None or sized.n_serving == 0 or task.peak_per_s <= 0:
         return ""
     risk, n, load = risk_of(task, sized.carried), sized.n_replicas, task.peak_per_s
-    n_predicted = ceil(load / max(middle_load(sized.carried), 1e-12)) + sized.reserve.n_spare
-    n_worth = most_worth(risk, load, n, n_predicted=n_predicted)
-    if n_worth == n:
-        return ""
-    n_fewer = sized.candidate.n_accelerators_for(n_worth)
-    return f"{n_fewer} reach {risk.probability(n_worth, load):.0%}: the time of a token binds"
+    odds, more = (risk.probability(k, load) for k in (n, 2 * n))
+    return (
+        f"{odds:.0%}, and {more:.0%} with {sized.candidate.n_accelerators_for(2 * n)}: latency "
+        "binds, not their number; a wider layout, faster accelerators or one measurement help"
+    )
 
 
 def sure_need(
