@@ -123,6 +123,19 @@ def _heading(text: str) -> str:
     return next((line for line in text.splitlines() if line.strip()), "")
 
 
+def table_in_json(text: str, where: str) -> list[dict[str, str]] | None:
+    """The rows of a table that is written as objects, a row each; None where a tool wrote them."""
+    rows = [mapping(document) for document in _documents(text, where) or ()]
+    is_tools = any(
+        tool.is_result(row) for tool in (vllm_bench, llama_bench, single) for row in rows
+    )
+    cells = [cell for row in rows for cell in row.values()]
+    if is_tools or not cells or any(isinstance(cell, dict | list) for cell in cells):
+        return None
+    heads = dict.fromkeys(head for row in rows for head in row)
+    return [{h: "" if row.get(h) is None else str(row[h]) for h in heads} for row in rows]
+
+
 def is_output(text: str) -> bool:
     """Whether a benchmark tool wrote the text: it is no table with a heading."""
     return text.lstrip()[:1] in ("{", "[") or _tool(text) is not None

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuplan.calibration.residuals import metric_errors
-from gpuplan.calibration.runs.detect import is_output, read_runs
+from gpuplan.calibration.runs.detect import is_output, read_runs, table_in_json
 from gpuplan.calibration.runs.given import check_given, filled, split_count
 from gpuplan.calibration.tables import read_rows
 from gpuplan.csv_rows import csv_rows, read_text
@@ -115,9 +115,10 @@ def validate_file(
     `columns` say what others call them, and conditions that the file does not state.
     """
     text, where = read_text(path), str(path)
-    if is_output(text):
+    written = table_in_json(text, where) if is_output(text) else csv_rows(text, source=where)
+    if written is None:
         return _validate_runs(read_runs(text.encode(), where), columns, where=where)
-    rows = renamed(csv_rows(text, source=where), columns, where=where)
+    rows = renamed(written, columns, where=where)
     named = [row for row in rows if not is_unstated(row)]
     report = validate_rows(named, where=where, cross=cross, is_new=True)
     unstated = [

@@ -274,6 +274,23 @@ def test_a_given_model_wins_over_the_name_that_a_server_was_told(tmp_path: Path)
     assert any("our-chat" in remark for remark in found.remarks)
 
 
+@pytest.mark.parametrize("separator", [", ", "\n"])
+def test_a_table_may_be_objects_with_columns_of_others(separator: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    rows = [{
+        "model": "meta-llama/Llama-3.1-8B-Instruct", "gpu": "H100", "engine": "vLLM",
+        "batch": users, "regime": "fixed_concurrency", "input_tokens": 1024, "output_tokens": 256,
+        "tpot": 9.5, "request_rate_per_s": None,
+    } for users in (8, 32)]  # fmt: skip
+    text = separator.join(json.dumps(row) for row in rows)
+    path.write_text(f"[{text}]" if separator == ", " else text)
+    found = validate_file(path, columns=["gpu=accelerator", "tpot=measured_tpot_mean_ms"])
+    assert (found.kind, found.n_covered) == ("llm_inference", 2)
+    assert [row.measured["tpot_mean_ms"] for row in found.rows] == [9.5, 9.5]
+    quick, busy = (row.predicted["tpot_mean_ms"].value for row in found.rows)
+    assert quick < busy
+
+
 def test_a_flag_of_a_run_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text(json.dumps(RUN))
