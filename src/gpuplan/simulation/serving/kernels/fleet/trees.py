@@ -16,19 +16,17 @@ def set_leaf(tree: Ints, leaf: int, value: int) -> None:
         return
     tree[at] = value
     while at > 1:
+        value = min(value, tree[at ^ 1])
         at >>= 1
-        least = min(tree[2 * at], tree[2 * at + 1])
-        if tree[at] == least:
+        if tree[at] == value:
             return
-        tree[at] = least
+        tree[at] = value
 
 
 @part
 def first_least(tree: Ints) -> int:
     """The first leaf that has the root's value."""
-    at, n_leaves = 1, tree.shape[0] >> 1
+    at, n_leaves, least = 1, tree.shape[0] >> 1, tree[1]
     while at < n_leaves:
-        at *= 2
-        if tree[at] != tree[at >> 1]:
-            at += 1
+        at = 2 * at + int(tree[2 * at] != least)
     return int(at - n_leaves)
