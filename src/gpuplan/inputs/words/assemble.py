@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 
 from gpuplan.inputs.documents.document import KeyPath
-from gpuplan.inputs.words.amounts import Rate
 from gpuplan.inputs.words.batches import PIECES, pieces_of, put_batch
 from gpuplan.inputs.words.conditions import put_terms
 from gpuplan.inputs.words.draft import Draft
@@ -24,7 +23,7 @@ from gpuplan.inputs.words.service import (
     put_request,
     put_slo,
     tokens_of_one,
-    users_and_rates,
+    who_asks,
 )
 from gpuplan.inputs.words.stages import (
     Documents,
@@ -35,7 +34,7 @@ from gpuplan.inputs.words.stages import (
     put_voice,
 )
 from gpuplan.inputs.words.tasks import USES
-from gpuplan.units import DAY, HOUR
+from gpuplan.units import DAY
 
 OF_WORK = ("demand.", "request.", "slo.", "layout.", "precision", "kv_precision", "max_context")
 KINDS = (
@@ -59,11 +58,13 @@ BY_MODEL = {
     "recommender": "recommender",
 }
 PEAK_UTILIZATION_FRAC = 0.7
+LONG_S = 28 * DAY  # what a service is due in is how long it runs
+FEW_PIECES = 1000  # fewer are parts of a request, not a job beside the service
 
 
 def assemble(draft: Draft, models: tuple[Named, ...]) -> None:
     """The workloads and terms that the facts describe."""
-    _people_at_once(draft)
+    who_asks(draft)
     _converted(draft)
     _search(draft)
     stated = draft.take("kind")
@@ -92,14 +93,17 @@ def assemble(draft: Draft, models: tuple[Named, ...]) -> None:
 
 def _converted(draft: Draft) -> None:
     """Amounts in words or bytes of text were read as tokens."""
-    for field, what in (
-        ("tokens_per_word", "tokens per word"),
-        ("tokens_per_page", "tokens per page"),
-        ("bytes_per_token", "bytes per token"),
-    ):
-        fact = draft.take(field)
-        if fact is not None:
-            draft.note(what, f"{fact.value:.3g}", "usual of English text", '"… tokens"')
+    noun = draft.take("noun_of_users")
+    if noun is not None:
+        draft.note(noun.value, "users", "whom a model serves", '"… requests a day"')
+    for field in [
+        name
+        for name in draft.facts
+        if name.endswith("_per_token") or name.startswith("tokens_per_")
+    ]:
+        fact = draft.facts.pop(field)
+        what = field.replace("_", " ")
+        draft.note(what, f"{fact.value:.3g}", "usual of English text", '"… tokens"')
 
 
 def _distillation(draft: Draft, models: tuple[Named, ...]) -> None:
@@ -142,7 +146,10 @@ def _service_and_run(draft: Draft, kind: str, models: Parts) -> None:
 
 def _left_over(draft: Draft) -> None:
     """Words that mean something of runs alone: elsewhere they are named and left out."""
-    for field in ("evening", "searched", "question"):
+    due = draft.facts.get("deadline_s")
+    if due is not None and due.value >= LONG_S:  # a service of six months
+        draft.facts.setdefault("span_s", draft.facts.pop("deadline_s"))
+    for field in ("evening", "searched", "question", "no_slo"):
         draft.take(field)
     for field in ("full", "nightly", "schedule"):
         fact = draft.take(field)
@@ -157,33 +164,6 @@ def _search(draft: Draft) -> None:
     if stated is not None and "search" in stated.value:
         others = tuple(use for use in stated.value if use != "search")
         draft.facts["use"] = stated._replace(value=others or ("rag",))
-
-
-def _people_at_once(draft: Draft) -> None:
-    """Concurrent users ask, read and ask again, unless it is said how often they ask."""
-    users_and_rates(draft)
-    each = draft.facts.get("demand.requests_per_user_per_h")
-    if each is not None and not {"demand.users", "demand.concurrent_users"} & set(draft.facts):
-        draft.take("demand.requests_per_user_per_h")  # of each region, or of what is no user
-        n_each = len(draft.value("policy.regions.allowed") or ("all",))
-        rate = Rate("request", n_each * each.value / HOUR, 1.0)
-        draft.facts["rate.request"] = each._replace(value=rate)
-    users, daily = draft.facts.get("demand.users"), draft.facts.get("requests_per_user_per_day")
-    if users is not None and daily is not None:
-        words = f"{users.words}, {daily.words}"
-        total = daily._replace(value=users.value * daily.value, words=words)
-        for field in ("demand.users", "requests_per_user_per_day"):
-            draft.take(field)
-        draft.facts["demand.requests_per_day"] = total
-    fact = draft.take("demand.concurrent_users")
-    if fact is None:
-        return
-    if "demand.requests_per_user_per_h" in draft.facts:
-        draft.facts["demand.users"] = fact
-        draft.facts["demand.active_frac"] = fact._replace(value=1.0)
-    else:
-        draft.facts["demand.concurrent_requests"] = fact
-        draft.facts["people"] = fact
 
 
 def _kind(draft: Draft, models: tuple[Named, ...], stated: Sequence[str]) -> str:
@@ -350,7 +330,9 @@ def _uses_of_writer(draft: Draft, models: tuple[Named, ...]) -> None:
 def _has_documents(draft: Draft, uses: Sequence[str]) -> bool:
     """Whether a service with users has documents to process beside them."""
     amounts = [unit for unit in PIECES if f"amount.{unit}" in draft.facts]
-    is_searched = "rag" in uses or "reranking" in uses or "searched" in draft.facts
+    n_most = max((draft.value(f"amount.{unit}") for unit in amounts), default=FEW_PIECES)
+    is_few = n_most < FEW_PIECES and not set(uses) & {*OF_DOCUMENTS, "embeddings"}
+    is_searched = is_few or "rag" in uses or "reranking" in uses or "searched" in draft.facts
     return _is_requested(draft) and not is_searched and bool(amounts or _is_stream(draft))
 
 

@@ -9,6 +9,7 @@ from gpuplan.units import DAY, MONTH
 def put_terms(draft: Draft, *, is_job: bool) -> None:
     """Budget, growth, site, owned hardware and policy."""
     _money(draft, is_job=is_job)
+    _prices(draft)
     _growth(draft)
     owned = draft.take("owned")
     if owned is not None:
@@ -58,6 +59,19 @@ def _money(draft: Draft, *, is_job: bool) -> None:
         draft.note("budget", f"{usd:g} USD per month", why, '"$… in total", or --budget')
     per_month = usd if period_s is None else usd * MONTH / period_s
     draft.put(("budget", "usd_per_month"), round(per_month, 2), fact.words)
+
+
+def _prices(draft: Draft) -> None:
+    """A price per token and what is paid today are no limits: they stand beside the plan's."""
+    for field, what, change in (
+        ("price_limit", "USD per million tokens", '"$… per month" limits what the fleet may cost'),
+        ("spent", "USD paid today", '"budget $… per month"'),
+    ):
+        fact = draft.take(field)
+        if fact is not None:
+            draft.read_as(what, round(fact.value, 6), fact.words)
+            why = "no limit of the plan, which is the cheapest there is: compare it with the plan's"
+            draft.note(what, f"{fact.value:g}", why, change)
 
 
 def _growth(draft: Draft) -> None:

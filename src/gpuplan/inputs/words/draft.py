@@ -9,6 +9,7 @@ from gpuplan.errors import Problem
 from gpuplan.inputs.documents.document import KeyPath, set_key, show_path
 from gpuplan.inputs.words.flags import KEYS, how_to_set
 from gpuplan.inputs.words.scan import Fact
+from gpuplan.units import DAY
 
 COLLECTED = ("use", "kind", "owned")  # may be stated several times, as lists of names may
 
@@ -91,7 +92,22 @@ def merged(facts: Iterable[Fact]) -> tuple[dict[str, Fact], list[Problem]]:
         elif first.value != fact.value:
             what = f"contradicts {first.words!r}"
             problems.append(Problem(place_of(fact.words, fact.start), what, "keep one of them"))
+    for field in [name for name in found if name.startswith(("mean.", "peak."))]:
+        _with_peak(found, field.partition(".")[2])
     return found, problems
+
+
+def _with_peak(found: dict[str, Fact], unit: str) -> None:
+    """Rates said to be those of the peak or the mean: the ratio, or that of whole days alone."""
+    rate, peak, mean = (found.pop(f"{name}.{unit}", None) for name in ("rate", "peak", "mean"))
+    peak, mean = (peak, mean or rate) if peak else (rate, mean)
+    if peak is not None and mean is not None:
+        ratio = round(max(1.0, peak.value.per_s / max(mean.value.per_s, 1e-9)), 6)
+        found.setdefault("demand.peak_to_mean", mean._replace(value=ratio))
+    elif mean is not None:
+        peak = mean._replace(value=mean.value._replace(period_s=max(DAY, mean.value.period_s)))
+    if peak is not None:
+        found[f"rate.{unit}"] = peak
 
 
 def place_of(words: str, start: int) -> str:

@@ -1,18 +1,13 @@
 """Phrases of hours: peaks, days and nights, and how much there is room for."""
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
-from gpuplan.inputs.words.amounts import (
-    KIND_OF,
-    PEOPLE,
-    PIECES,
-    REQUESTS,
-    rated,
-    unit_of,
-)
-from gpuplan.inputs.words.phrases import Facts, Phrase, Rule, means
-from gpuplan.units import HOUR
+from gpuplan.inputs.words.amounts import Rate, rated, unit_of
+from gpuplan.inputs.words.phrases import Facts, Phrase
+from gpuplan.inputs.words.tables import named, rules_of
+from gpuplan.units import DAY, HOUR, MINUTE
 
 
 class Hours(NamedTuple):
@@ -39,15 +34,34 @@ def _day_and_night(phrase: Phrase) -> Facts:
     return {"night_frac": share, **rated(unit_of(phrase), phrase.number() / period, period)}
 
 
-def _peak_and_mean(phrase: Phrase) -> Facts:
-    """The rate of the peak, and how many times the mean it is."""
-    short = phrase.get("short")
-    period = {"s": 1.0, "m": 60.0, "h": HOUR}[short[-1]] if short else phrase.period_s()
-    ratio = round(max(1.0, phrase.number() / max(phrase.number("m"), 1e-9)), 6)
+def _labelled(field: str) -> Callable[[Phrase], Facts]:
+    """A rate that is said to be the mean or the peak."""
+
+    def make(phrase: Phrase) -> Facts:
+        short = phrase.get("short")
+        period = (
+            {"s": 1.0, "m": MINUTE, "h": HOUR, "d": DAY}[short[-1]] if short else phrase.period_s()
+        )
+        unit = unit_of(phrase)
+        return {f"{field}.{unit}": Rate(unit, phrase.number() / period, period)}
+
+    return make
+
+
+def _pair(phrase: Phrase) -> Facts:
+    """A rate of the peak and a mean, one of them without its unit."""
+    if phrase.get("peak"):
+        return {**_labelled("peak")(phrase), "demand.peak_to_mean": _ratio(phrase)}
+    [(_, rate)] = _labelled("peak")(phrase).items()
+    ratio = phrase.number("m") / max(phrase.number(), 1e-9)
     return {
-        "demand.peak_to_mean": ratio,
-        **rated(unit_of(phrase), phrase.number() / period, period),
+        f"peak.{rate.unit}": rate.times(ratio),
+        "demand.peak_to_mean": round(max(1.0, ratio), 6),
     }
+
+
+def _ratio(phrase: Phrase) -> float:
+    return round(max(1.0, phrase.number() / max(phrase.number("m"), 1e-9)), 6)
 
 
 def _largest(phrase: Phrase) -> Facts:
@@ -74,75 +88,26 @@ def _hour(text: str) -> int:
     return hour % 12 + 12 * ("p" in text) if "m" in text else hour % 24
 
 
-_CLOCK = r"(?:\d{1,2}:\d\d(?:\s*[ap]\.?m\b\.?)?|\d{1,2}\s*[ap]\.?m\b\.?|noon|midnight)"
-_AT_ONCE = r"concurrent(?:ly)?|simultaneous(?:ly)?|parallel|at\s+once|at\s+(?:the\s+same|a)\s+time"
-HOURS = (
-    Rule(
-        r"\b(?:how\s+(?:many|much)|what(?:'s|\s+is)?(?:\s+the)?|as\s+many|(?:the\s+)?max(?:imum)?"
-        r"(?:\s+(?:number|amount)\s+of)?|(?:the\s+)?(?:most|largest|highest)(?:\s+number\s+of)?)\s+"
-        rf"(?:(?P<at_once>{_AT_ONCE})\s+|(?:peak|daily|active|coding|chat|of|our|more)\s+)*"
-        rf"(?:(?P<people>{PEOPLE}|conversations|sessions)|(?P<agents>agents)|{REQUESTS}"
-        r"|(?P<tokens>(?:output\s+)?tokens?)|(?P<streams>streams|cameras|feeds|channels)|load|throughput|traffic|(?:request\s+)?rate|rps|qps)\b"
-        rf"(?:\s*(?:/|per|an?)\s*(?:s|sec|seconds?|(?P<day>day))\b)?(?:\s+(?P<at_once2>{_AT_ONCE})\b)?"
-        r"(?:\s+as\s+possible)?",
-        _largest,
-    ),
-    means(
-        r"\b(?:price|cost|\$)s?\s*(?:per|/)\s*(?:1\s*)?(?:million|m|mio|k|thousand|1k|1000)?\s*(?:output\s+)?"
-        r"(?:tok(?:en)?s?|mtok)\b",
-        price_of_tokens="demand.output_tokens_per_s",
-    ),
-    means(
-        r"\bwhat\s+(?:can|could|would|will|do|does)\s+(?:they|it|we|i|this|that|these|those|my|our|the)\s+"
-        r"(?:(?:servers?|nodes?|boxes|cluster|machines?|hardware|fleet|gpus?)\s+)?"
-        r"(?:carry|handle|serve|sustain|support)\b",
-        largest="demand.requests_per_s",
-    ),
-    Rule(
-        r"(?P<kept>\b(?:we|i)\s+(?:only\s+|just\s+)?have\s+){t}(?:\s+(?:of\s+)?time)?(?:\s*(?:,|and|plus))?",
-        lambda p: {"deadline_s": p.seconds()},
-    ),
-    Rule(
-        rf"{{n}}\s*{KIND_OF}(?:(?:{PIECES})\s*)?{{per}}\s*(?:at\s+(?:the\s+)?)?peak\s*(?:,|;|/|and|but|with)*\s*"
-        rf"{{m}}\s*(?:{REQUESTS}\s*)?(?:(?:/|per|an?)\s*(?:s|second|h|hour|min|minute|day)\s*)?"
-        r"(?:on\s+)?(?:average|mean|avg)\b",
-        _peak_and_mean,
-    ),
-    Rule(
-        rf"(?:\bpeak\s*(?:of|is|at|:)?\s*)?{{n}}\s*{KIND_OF}(?:(?:(?:{PIECES})\s*)?{{per}}|(?P<short>[rq]p[smh]))\s*"
-        rf"(?:at\s+(?:the\s+)?)?(?:peak)?\s*(?:,|;|/|and|but|with)*\s*(?:an?\s+)?(?:average|mean|avg)\s*(?:of|is|at|:)?\s*"
-        rf"{{m}}(?:\s*(?:{REQUESTS}\s*)?(?:/|per|an?)\s*(?:s|sec|second|h|hour|min|minute|day)\b|\s*[rq]p[smh]\b)?",
-        _peak_and_mean,
-    ),
-    Rule(
-        rf"{{n}}\s*{KIND_OF}(?:(?:{PIECES})\s*)?{{per}}\s*(?:by|during\s+the|in\s+the|at)\s+(?:day(?:time)?|noon|midday|(?:the\s+)?peak)"
-        rf"\s*(?:,|;|and|but)*\s*{{m}}(?:\s*{REQUESTS}?\s*(?:/|per|an?)?\s*(?:s|second|h|hour|min|minute)?)"
-        r"\s+(?:by|at|during\s+the|in\s+the)\s+night\b",
-        _day_and_night,
-    ),
-    Rule(
-        rf"\b(?:day(?:time)?|peak)\s*(?:of|is|at|[:=])?\s*{{n}}\s*(?:(?:{PIECES}\s*)?{{per}}|(?P<short>[rq]ps))\s*(?:,|;|/|and)*\s*"
-        rf"(?:at\s+)?night(?:time)?\s*[:=]?\s*{{m}}\s*(?:{REQUESTS}?\s*(?:/|per)\s*s(?:econd)?|[rq]ps)?",
-        _day_and_night,
-    ),
-    Rule(
-        rf"{{m}}\s*(?:(?:{REQUESTS})\s*(?:/|per|an?)\s*(?P<long>s|sec|second|min|minute|h|hour)\b|[rq]p[smh])\s*"
-        r"(?:,|;|with|and|but)*\s*(?:in\s+)?(?:burst|peak|spik)(?:s|e|es|ing)?\s*(?:of|to|at|up\s+to|:)?\s*"
-        rf"{{n}}\s*(?:(?:{REQUESTS})?\s*{{per}}|(?P<short>[rq]p[smh]))",
-        _peak_and_mean,
-    ),
-    means(
-        r"\b(?:24\s*/\s*7|around the clock|flat load|constant load)", **{"demand.peak_to_mean": 1.0}
-    ),
-    Rule(
-        rf"(?:(?:\b(?:in|during|only|at)\s+)*(?:business|office|working)\s+hours(?:\s+only)?\s*[,:(]*\s*)?"
-        rf"(?:\b(?:between|from)\s+)?(?P<start>{_CLOCK}|(?<![\w.,:])\d{{1,2}})\s*"
-        rf"(?:and|to|-|–|until|till)\s*(?P<end>{_CLOCK})(?:\s+(?:only|local\s+time|utc))*",
-        lambda p: {"hours": Hours(_hour(p.get("start")), _hour(p.get("end")))},
-    ),
-    means(r"\b(?:by|during\s+the|in\s+the)\s+day(?:time)?\b", hours=Hours(8, 20)),
-    means(
-        r"\b(?:in|during|only\s+in)?\s*(?:business|office|working)\s+hours(?:\s+only)?\b",
-        hours=Hours(9, 18),
+def _share_of_hours(phrase: Phrase) -> Facts:
+    """A share of the day's load within hours, and what the others have of the peak."""
+    hours = Hours(_hour(phrase.get("start")), _hour(phrase.get("end")))
+    n_hours, share = hours.seconds / HOUR, min(1.0, phrase.number() / 100)
+    quiet = (1.0 - share) / max(1.0, 24 - n_hours) / max(share / n_hours, 1e-9)
+    return {"hours": hours, "night_frac": round(min(1.0, quiet), 6)}
+
+
+def _hours(phrase: Phrase) -> Facts:
+    return {"hours": Hours(_hour(phrase.get("start")), _hour(phrase.get("end")))}
+
+
+HOURS = rules_of(
+    "hours",
+    named(
+        *(_day_and_night, _largest, _share_of_hours, _pair, _hours),
+        mean=_labelled("mean"),
+        peak=_labelled("peak"),
+        peak_and_mean=lambda p: {**_labelled("peak")(p), "demand.peak_to_mean": _ratio(p)},
+        by_day=lambda _: {"hours": Hours(8, 20)},
+        office_hours=lambda _: {"hours": Hours(9, 18)},
     ),
 )

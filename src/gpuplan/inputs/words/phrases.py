@@ -44,6 +44,13 @@ WORDS = {
     "nine": 9.0,
     "ten": 10.0,
     "twelve": 12.0,
+    "a dozen": 12.0,
+    "dozen": 12.0,
+    "twenty": 20.0,
+    "thirty": 30.0,
+    "forty": 40.0,
+    "fifty": 50.0,
+    "half": 0.5,
     "half a": 0.5,
     "half an": 0.5,
     "a couple of": 2.0,
@@ -72,7 +79,21 @@ SECONDS = {
     "years?": YEAR,
     "yrs?": YEAR,
 }
+# Tokens of a unit of text: of English, at 500 words a page, 100 a paragraph, 20 a sentence.
+TEXT = {
+    "tok(?:en)?s?": 1.0,
+    "words?": 4 / 3,
+    "pages?": 660.0,
+    "paragraphs?": 400 / 3,
+    "sentences?": 80 / 3,
+    "lines?(?:\\s+of\\s+code)?": 10.0,
+    "char(?:acter)?s?": 0.25,
+    "kb": 250.0,
+}
 ADVERBS = {
+    "annual": YEAR,
+    "annually": YEAR,
+    "quarterly": 3 * MONTH,
     "hourly": HOUR,
     "daily": DAY,
     "nightly": DAY,
@@ -104,16 +125,28 @@ _PER = (
     rf"(?P<per>{_any(list(SECONDS))})\b"
     rf"|\s+(?P<adverb>{_any(list(ADVERBS))})\b)"
 )
+_TEXT_UNIT = rf"(?P<NAME_unit>{_any(list(TEXT))})(?![a-z])"
+_TEXT = (
+    rf"(?:(?<![\w.,$€£])(?P<NAME>{_DIGITS}|(?:{_any(list(WORDS))})(?=[\s-]+(?:{_any(list(TEXT))})\b))"
+    rf"\+?{_SCALE}(?:[\s-]*{_TEXT_UNIT})OPTIONAL)"
+)
 _JOIN = r"(?:\s*(?:,|/|\+|&|\bor\b|\band\b|\band/or\b)+\s*(?:on\s+|in\s+)?(?:the\s+)?)"
 
 
 @cache
 def compiled(template: str) -> re.Pattern[str]:
-    """The template with its numbers {n} {m}, times {t}, {per} and names filled in."""
+    """The template with numbers {n} {m}, texts {q} {r}, times {t}, {per} and names filled in.
+
+    {q!} is a text whose unit is written; {q} may be a number of tokens.
+    """
     pattern = template
-    for name in ("n", "m"):
+    for name in ("n", "m", "n2"):
         pattern = pattern.replace(f"{{{name}}}", _NUMBER.replace("NAME", name))
-    pattern = pattern.replace("{few}", _FEW.replace("NAME", "n"))
+    for name in ("q", "r"):
+        text = _TEXT.replace("NAME", name)
+        pattern = pattern.replace(f"{{{name}}}", text.replace("OPTIONAL", "?"))
+        pattern = pattern.replace(f"{{{name}!}}", text.replace("OPTIONAL", ""))
+    pattern = pattern.replace("{mark}", MARKS["card"]).replace("{few}", _FEW.replace("NAME", "n"))
     pattern = pattern.replace("{t}", _TIME.replace("NAME", "t")).replace("{per}", _PER)
     pattern = pattern.replace("{ot}", _UNIT_OR_TIME.replace("NAME", "t"))
     for name, mark in MARKS.items():
@@ -136,22 +169,36 @@ class Phrase:
         return (found or "").lower()
 
     def number(self, group: str = "n") -> float:
-        """A number with its scale: 10k is 10,000."""
+        """A number with its scale: 10k is 10,000; n2 is n at another place of the words."""
+        group = "n2" if group == "n" and self.get("n2") else group
         scale = SCALES.get(self.get(f"{group}_scale"), 1.0)
         return _value(self.get(group)) * scale
 
     def seconds(self, group: str = "t") -> float:
         """A time in seconds; a unit without a number is one of it."""
-        return (_value(self.get(group)) if self.get(group) else 1.0) * _seconds_of(
-            self.get(f"{group}_unit")
+        return (_value(self.get(group)) if self.get(group) else 1.0) * _named(
+            SECONDS, self.get(f"{group}_unit")
         )
+
+    def tokens(self, group: str = "q") -> float:
+        """Tokens of a length of text: two pages, 300 words, 4k."""
+        unit = self.get(f"{group}_unit")
+        return self.number(group) * (_named(TEXT, unit) if unit else 1.0)
+
+    def converted(self, *groups: str) -> dict[str, float]:
+        """Tokens per unit, of the units of text other than tokens."""
+        units = {self.get(f"{group}_unit") for group in groups} - {""}
+        each = {unit: _named(TEXT, unit) for unit in units}
+        return {
+            f"tokens_per_{unit.split()[0].rstrip('s')}": n for unit, n in each.items() if n != 1.0
+        }
 
     def period_s(self) -> float:
         """Seconds of the unit after "per", or of so many of them after "every"."""
         adverb, n = self.get("adverb"), self.get("periods")
         if adverb:
             return ADVERBS[adverb]
-        return _seconds_of(self.get("per")) * (_value(n) if n else 1.0)
+        return _named(SECONDS, self.get("per")) * (_value(n) if n else 1.0)
 
     def names(self, group: str) -> list[str]:
         """The marked names within a group, in the order typed."""
@@ -173,24 +220,11 @@ class Rule(NamedTuple):
         return compiled(self.template).finditer(text)
 
 
-def states(template: str, field: str, factor: float = 1.0) -> Rule:
-    """A rule whose only number is the value of a field, in its unit times a factor."""
-    return Rule(template, lambda p: {field: round(p.number() * factor, 12)})
-
-
-def means(template: str, **facts: Any) -> Rule:
-    """A rule of words that always mean the same."""
-    return Rule(template, lambda _: facts)
-
-
 def _value(text: str) -> float:
     if text in WORDS:
         return WORDS[text]
     return float(text.replace(",", "").replace("_", ""))
 
 
-def _seconds_of(unit: str) -> float:
-    for pattern, seconds in SECONDS.items():
-        if re.fullmatch(pattern, unit):
-            return seconds
-    raise KeyError(unit)
+def _named(units: Mapping[str, float], name: str) -> float:
+    return next(value for pattern, value in units.items() if re.fullmatch(pattern, name))

@@ -13,7 +13,7 @@ _DURATION = re.compile(
 )
 _COST = re.compile(
     r"\bhow\s+(?:much|expensive)\b(?!\s+(?:vram|memory|gpu\s+memory|ram|time|load|power|energy))"
-    r"|\bwhat\b[^.;?]*\b(?:cost|price|bill|expense)s?\b"
+    r"|\bwhat\b(?:[^.;?]|\.(?=\d))*\b(?:cost|price|bill|expense)s?\b"
     r"|\b(?:cost|price)s?\s+(?:of|per|to|for)\b|\b(?:monthly|total|the)\s+(?:bill|cost|price)\b",
     re.IGNORECASE,
 )

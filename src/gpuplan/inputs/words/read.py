@@ -74,10 +74,9 @@ def described_scenario(
     found = _with_family(text, scan(text, lexicon), lexicon)
     facts, problems = merged(found.facts)
     models = _models(found, given, lexicon)
-    is_many = bool(problems) and len(found.models) > 1
-    services = services_of(text, found, _is_task) if is_many else []
+    services = services_of(text, found, _is_own)
     if services:
-        facts, problems = merged(fact for fact in found.facts if not _is_task(fact.field))
+        facts, problems = merged(fact for fact in found.facts if not _is_own(fact.field))
     question = question_of(text, facts)
     if question == "enough":
         _with_owned_alone(facts)
@@ -109,33 +108,61 @@ def described_scenario(
 
 
 LIMITS = {"policy.max_accelerators", "owned", "money", "site.power_kw"}
-TERMS_ONLY = (
+# Of the whole plan, however many workloads there are.
+SHARED = (
     "policy.",
     "budget.",
     "growth.",
+    "grow_to",
     "site.",
     "objective",
     "money",
-    "precision",
-    "layout.",
+    "price_limit",
+    "spent",
+    "owned",
+    "existing_only",
+    "question",
 )
+OF_RUNS = ("precision", "layout.", "kv_precision", "deadline_s", "span_s", "hours")
+
+
+def _is_own(field: str) -> bool:
+    """Whether a fact is one of a workload, not of the plan."""
+    return not field.startswith(SHARED)
 
 
 def _is_task(field: str) -> bool:
     """Whether a fact says something about the work itself."""
-    return not field.startswith(
-        (*TERMS_ONLY, "kv_precision", "deadline_s", "span_s", "hours", "question")
-    )
+    return field == "owned" or (_is_own(field) and not field.startswith(OF_RUNS))
 
 
 def _models(found: Scan, given: Mapping[str, Any], lexicon: Lexicon) -> tuple[Named, ...]:
     """The models that words and the flag name; the flag takes the place of the first."""
     models = found.models
+    if any(fact.field == "kind" and fact.value == "pretraining" for fact in found.facts):
+        models = tuple(_bare_checkpoint(named, lexicon) for named in models)
     if given.get("model"):
         name = str(given["model"])
         known = lexicon.model(name) or NamedModel(name, "decoder")
         models = (Named(known._replace(name=name), "--model", 0), *models[1:])
     return models
+
+
+_TUNED = re.compile(r"-(?:instruct|chat|it)\b(?=-|$)", re.IGNORECASE)
+
+
+def _bare_checkpoint(named: Named, lexicon: Lexicon) -> Named:
+    """What pre-training begins with: the base model, unless the words name a tuned one."""
+    name = named.model.name
+    if not _TUNED.search(name) or re.search(r"instruct|chat|\bit\b", named.words, re.IGNORECASE):
+        return named
+    bare = _TUNED.sub("", name)
+    owner, _, rest = bare.partition("/")
+    for each in (bare, f"{owner}/Meta-{rest}", f"{bare}-Base", f"{bare}-pt", f"{bare}-hf"):
+        model = lexicon.model(each)
+        if model is not None and not _TUNED.search(model.name):
+            return named._replace(model=model)
+    return named
 
 
 def _with_family(text: str, found: Scan, lexicon: Lexicon) -> Scan:

@@ -19,7 +19,10 @@ PROMPTS = 10_000.0
 PROMPTS_PER_STEP = 128.0
 TUNED_TOKENS = 1e7
 PAIR = 2.0  # sequences of a preference pair: the chosen response and the rejected one
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)b", re.IGNORECASE)
+_SIZE = re.compile(
+    r"(\d+(?:\.\d+)?)[\s-]*b(?:illion)?(?:[\s-]+(?:dense|parameters?|params?|model|llm))*",
+    re.IGNORECASE,
+)
 
 
 class Parts(NamedTuple):
@@ -78,8 +81,8 @@ def put_reinforcement(draft: Draft, models: tuple[Named, ...]) -> None:
         draft.assume((*training, "tokens"), PROMPTS * each, "tokens of all rollouts", why)
     for field in [name for name in draft.facts if name.startswith("training.")]:
         draft.move(field, (*at, *field.split(".")))
-    if not _as_fast_as_can_be(draft) or "deadline_s" in draft.facts:
-        put_deadline(draft, (*training, "deadline_days"), DAY, DEADLINE_S["finetuning"])
+    _as_fast_as_can_be(draft)
+    put_deadline(draft, (*training, "deadline_days"), DAY, DEADLINE_S["finetuning"])
 
 
 def _prompt_tokens(draft: Draft, rollout: KeyPath) -> float:

@@ -5,31 +5,27 @@ for their phrases anywhere: the order of phrases does not matter, and no phrase 
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from gpuplan.inputs.words.amounts import (
-    DOCS,
-    IMAGES,
-    KIND_OF,
-    LOADS,
-    PEOPLE,
-    REQUESTS,
-)
+from gpuplan.inputs.words.amounts import LOADS, OPEN
 from gpuplan.inputs.words.hours import HOURS
 from gpuplan.inputs.words.lengths import LENGTHS
 from gpuplan.inputs.words.lexicon import Lexicon, NamedModel
-from gpuplan.inputs.words.phrases import MARKS, Phrase
+from gpuplan.inputs.words.phrases import MARKS, Phrase, Rule, compiled
+from gpuplan.inputs.words.tables import pattern_of
 from gpuplan.inputs.words.targets import DEADLINES, GROWTH, LIMITS, MONEY
 from gpuplan.inputs.words.tasks import TASKS
 from gpuplan.inputs.words.terms import TERMS
 
 # What is more particular comes first: "50 tokens/s per user" before "50 tokens/s".
-RULES = (*HOURS, *GROWTH, *LIMITS, *LENGTHS, *MONEY, *TERMS, *LOADS, *DEADLINES, *TASKS)
+COUNTS = (*HOURS, *GROWTH, *LIMITS, *LENGTHS, *MONEY, *TERMS, *LOADS)
+_COUNTED = pattern_of("<counted>")
 MAX_WORDS = 5  # of a name
 LEAST_NUMBER = 1000  # in the name of an accelerator, where it comes first: 4090 Ti
+_PERCENT = re.compile(r"(?<=\d)\s*(?:percent|per\s+cent|pct)\b", re.IGNORECASE)
 _PATCHES = re.compile(r"\b(vit-[a-z])/(\d+)", re.IGNORECASE)  # the slash of a repository is another
 _AT_MOST = re.compile(
     r"\b(?:(?:may|must|can|should|shall|will|do|does|is|are)\s*)?(?:not|never|n't)\s+(?:to\s+)?(?:allowed\s+to\s+)?"
@@ -54,7 +50,12 @@ _DRAFT = re.compile(
     r"\s*(?:model\s+)?(?:as\s+(?:an?\s+|the\s+)?)?(?:draft|speculat)", re.IGNORECASE
 )
 _NO_SIZE_AFTER = re.compile(
-    rf"[\s-]*(?:are\s+)?active\b|[\s-]*{KIND_OF}(?:(?:input|output|prompt|training|generated|raw|clean)[\s-]+)*(?:tok(?:en)?s?|{DOCS}|{REQUESTS}|{IMAGES}|{PEOPLE}|samples?|rows?|examples?|words?|hours?)\b(?!-)",
+    rf"[\s-]*(?:are\s+)?active\b|[\s-]*(?:[a-z]+[\s-]+)?{_COUNTED}\b(?!-)"
+    r"|\s+(?:input|output)\s+(?:and|/|,)",
+    re.IGNORECASE,
+)
+_KINDS = re.compile(
+    rf"{compiled('{n}').pattern}(?P<gap>\s+)(?P<kinds>[a-z][\w'/-]*(?:\s+[a-z][\w'/-]*){{0,3}}?)(?=\s+{_COUNTED}\b(?!-))",
     re.IGNORECASE,
 )
 REFUSED = frozenset(
@@ -96,24 +97,70 @@ class _Marked(NamedTuple):
 def scan(text: str, lexicon: Lexicon) -> Scan:
     """The facts of a description; whatever no rule takes is returned as rest."""
     marked = _marked(text, lexicon)
-    left, facts = marked.text, []
-    for rule in RULES:
-        for match in list(rule.matches(left)):
-            if not match.group().strip():
-                continue
-            start, end = match.span()
-            stated = rule.make(Phrase(match, marked.names))
-            words = _typed(text, left, start, end)
-            facts += [Fact(field, value, words, start) for field, value in stated.items()]
-            left = _without(left, match)
-    return Scan(tuple(facts), marked.models, tuple(_rest(text, left)))
+    reader = _Reader(text, marked.names, _bare(marked.text, _is_kind))
+    reader.read(COUNTS)
+    # Phrases that others stood within, and nouns behind words that say nothing: 25 PhD students.
+    reader.read(COUNTS, is_bare=True)
+    if not any(
+        fact.field.startswith(("demand.users", "rate.", "amount.", "mean."))
+        for fact in reader.facts
+    ):
+        reader.read(OPEN, is_open=True)
+    reader.read((*DEADLINES, *TASKS))
+    return Scan(tuple(reader.facts), marked.models, tuple(_rest(text, reader.left)))
 
 
-def _without(text: str, match: re.Match[str]) -> str:
+class _Reader:
+    """A text from which phrases are taken, and the facts that they stated."""
+
+    def __init__(self, text: str, names: Mapping[int, str], left: str) -> None:
+        self.text, self.names, self.left = text, names, left
+        self.facts: list[Fact] = []
+
+    def read(self, rules: Iterable[Rule], *, is_bare: bool = False, is_open: bool = False) -> None:
+        """Take the phrases of rules, in this order; bare: over words before a counted noun."""
+        view = _bare(self.left, _is_any_kind) if is_bare else self.left
+        for rule in rules:
+            for match in list(rule.matches(view)):
+                is_known = is_open and not _is_any_kind(match["noun"].lower())
+                if match.group().strip() and not is_known:
+                    self._take(rule, match, view)
+                    view, self.left = _without(view, match, view), _without(self.left, match, view)
+
+    def _take(self, rule: Rule, match: re.Match[str], view: str) -> None:
+        start, end = match.span()
+        stated = rule.make(Phrase(match, self.names))
+        words = _typed(self.text, view, start, end)
+        self.facts += [Fact(field, value, words, start) for field, value in stated.items()]
+
+
+def _bare(text: str, is_kind: Callable[[str], bool]) -> str:
+    """The text without words between a number and the noun that it counts: 5M legal documents."""
+
+    def bare(match: re.Match[str]) -> str:
+        start, end = match.start("kinds") - match.start(), match.end("kinds") - match.start()
+        is_all = all(is_kind(word) for word in match["kinds"].lower().split())
+        kinds = " " * (end - start) if is_all else match["kinds"]
+        return match[0][:start] + kinds + match[0][end:]
+
+    return _KINDS.sub(bare, text)
+
+
+def _is_kind(word: str) -> bool:
+    return word in _words("kinds.txt")
+
+
+def _is_any_kind(word: str) -> bool:
+    return word not in _words("between.txt")
+
+
+def _without(text: str, match: re.Match[str], view: str) -> str:
     """The text without a phrase; words of it that say something else too are left to their rule."""
     start, end = match.span()
     others = match.span("kept") if match.groupdict().get("kept") else (end, end)
-    blank = (text[i] if others[0] <= i < others[1] else " " for i in range(start, end))
+    blank = (
+        text[i] if others[0] <= i < others[1] or view[i] == " " else " " for i in range(start, end)
+    )
     return text[:start] + "".join(blank) + text[end:]
 
 
@@ -126,6 +173,7 @@ def _typed(text: str, left: str, start: int, end: int) -> str:
 def _marked(text: str, lexicon: Lexicon) -> _Marked:
     """The text with every name replaced by as many marks of its kind."""
     left = _PATCHES.sub(lambda patch: patch[1].ljust(len(patch[0])), text)  # no amount
+    left = _PERCENT.sub(lambda sign: "%".ljust(len(sign[0])), left)
     left = _AT_MOST.sub(lambda limit: "at most".ljust(len(limit[0])), left)
     names: dict[int, str] = {}
     models: list[Named] = []
@@ -184,7 +232,9 @@ def _model(text: str, start: int, end: int, lexicon: Lexicon) -> NamedModel | No
         return None  # w/ Qwen3-8B is no repository; what only drafts tokens is no service
     if _SIZE.fullmatch(name) and _NO_SIZE_AFTER.match(text, end):
         return None  # 50B tokens
-    return lexicon.model(_PATCHES.sub(r"\1-\2", name))
+    if len(parts) == 2 and _SIZE.fullmatch(parts[0]):  # a 70B llama
+        parts.reverse()
+    return lexicon.model(_PATCHES.sub(r"\1-\2", " ".join(parts)))
 
 
 def _found(
@@ -236,13 +286,13 @@ def _place(text: str, start: int, end: int) -> str | None:
 
 def _is_after_cloud(before: str, name: str) -> bool:
     """Azure West Europe; the "in" of "Azure in Sweden" is no India."""
-    return before.rstrip()[-1:] == MARKS["cloud"] and name.lower() not in _silent()
+    return before.rstrip()[-1:] == MARKS["cloud"] and name.lower() not in _words("silent.txt")
 
 
 @cache
-def _silent() -> frozenset[str]:
-    """Words that say nothing about a plan."""
-    path = files("gpuplan.inputs.words").joinpath("silent.txt")
+def _words(name: str) -> frozenset[str]:
+    """A list of words: silent.txt holds those that say nothing about a plan."""
+    path = files("gpuplan.inputs.words").joinpath(name)
     return frozenset(path.read_text("utf-8").split())
 
 
@@ -251,7 +301,7 @@ def _rest(text: str, left: str) -> Iterator[tuple[str, int]]:
     run: list[re.Match[str]] = []
     for word in _WORD.finditer(left):
         plain = word.group().strip(".-–—=~≈/%*<>").lower()
-        if not plain or plain in _silent():
+        if not plain or plain in _words("silent.txt"):
             continue
         if run and not text[run[-1].end() : word.start()].isspace():
             yield _run(text, run)

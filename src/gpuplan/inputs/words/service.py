@@ -4,13 +4,14 @@ import re
 from math import ceil
 
 from gpuplan.inputs.documents.document import KeyPath
+from gpuplan.inputs.words.amounts import Rate
 from gpuplan.inputs.words.batches import REQUESTS_PER_S, piece_of, pieces_of
 from gpuplan.inputs.words.draft import Draft
 from gpuplan.inputs.words.hours import Hours
 from gpuplan.inputs.words.lengths import LONGEST
 from gpuplan.inputs.words.stages import passages_of_queries, put_passages
 from gpuplan.inputs.words.tasks import THINK_S, THINK_WHY, USES, patience
-from gpuplan.units import DAY
+from gpuplan.units import DAY, HOUR
 
 LOADS = (
     "users",
@@ -25,10 +26,67 @@ DAY_HOURS = Hours(8, 20)
 TOKEN_PX = 28  # of an image, along one side: patches of 14 px, two by two (Qwen-VL)
 _CONVERSATIONS = re.compile(r"\bchats\b|conversation|session", re.IGNORECASE)
 CPU_PATIENCE = 3.0  # 150 ms a token: some 300 words a minute
+NO_SLO_S = 300.0  # of a whole response, where nobody asks for one
 QUIET_FRAC = 0.1  # of the peak, outside the hours that are named
 
 
-def users_and_rates(draft: Draft) -> None:
+def who_asks(draft: Draft) -> None:
+    """Users, rates and what is said of each of them, as one load."""
+    _monthly(draft)
+    _people_at_once(draft)
+
+
+def _monthly(draft: Draft) -> None:
+    """Of users of a month those of a day ask, where both are known; several images of a request."""
+    monthly, daily = draft.take("monthly_users"), draft.take("daily_frac")
+    if monthly is not None and "demand.users" in draft.facts:
+        draft.read_as("users of a month", monthly.value, monthly.words)
+    elif monthly is not None:
+        draft.facts["demand.users"] = monthly
+    users = draft.facts.get("demand.users")
+    if daily is not None and users is not None:
+        words = f"{users.words}, {daily.words}"
+        draft.facts["demand.users"] = users._replace(value=users.value * daily.value, words=words)
+    elif daily is not None:
+        draft.facts["daily_frac"] = daily
+    each, rate = draft.facts.get("images_per_request"), draft.facts.get("rate.request")
+    if each is not None and rate is not None:
+        del draft.facts["images_per_request"]
+        draft.facts["rate.request"] = rate._replace(value=rate.value.times(each.value))
+
+
+def _people_at_once(draft: Draft) -> None:
+    """Concurrent users ask, read and ask again, unless it is said how often they ask."""
+    _users_and_rates(draft)
+    each = draft.facts.get("demand.requests_per_user_per_h")
+    if each is not None and "demand.concurrent_requests" in draft.facts:  # of each agent
+        draft.facts.setdefault(
+            "demand.concurrent_users", draft.facts.pop("demand.concurrent_requests")
+        )
+    if each is not None and not {"demand.users", "demand.concurrent_users"} & set(draft.facts):
+        draft.take("demand.requests_per_user_per_h")  # of each region, or of what is no user
+        n_each = len(draft.value("policy.regions.allowed") or ("all",))
+        rate = Rate("request", n_each * each.value / HOUR, 1.0)
+        draft.facts["rate.request"] = each._replace(value=rate)
+    users, daily = draft.facts.get("demand.users"), draft.facts.get("requests_per_user_per_day")
+    if users is not None and daily is not None:
+        words = f"{users.words}, {daily.words}"
+        total = daily._replace(value=users.value * daily.value, words=words)
+        for field in ("demand.users", "requests_per_user_per_day"):
+            draft.take(field)
+        draft.facts["demand.requests_per_day"] = total
+    fact = draft.take("demand.concurrent_users")
+    if fact is None:
+        return
+    if "demand.requests_per_user_per_h" in draft.facts:
+        draft.facts["demand.users"] = fact
+        draft.facts["demand.active_frac"] = fact._replace(value=1.0)
+    else:
+        draft.facts["demand.concurrent_requests"] = fact
+        draft.facts["people"] = fact
+
+
+def _users_and_rates(draft: Draft) -> None:
     """Users and a rate both: requests of each of them, or those of all."""
     _of_each_user(draft)
     _stated_rate(draft)
@@ -39,11 +97,14 @@ def users_and_rates(draft: Draft) -> None:
 
 def _of_conversations(draft: Draft) -> None:
     """Conversations of so many turns are as many requests each."""
-    turns, rate = draft.facts.get("request.turns"), draft.facts.get("rate.request")
-    if turns is None or rate is None or not _CONVERSATIONS.search(rate.words):
-        return
-    each = rate.value._replace(per_s=rate.value.per_s * turns.value)
-    draft.facts["rate.request"] = rate._replace(value=each, words=f"{rate.words}, {turns.words}")
+    turns = draft.facts.get("request.turns")
+    for field in ("rate.request", "demand.requests_per_user_per_h", "requests_per_user_per_day"):
+        rate = draft.facts.get(field)
+        if turns is None or rate is None or not _CONVERSATIONS.search(rate.words):
+            continue
+        is_of_user = field != "rate.request"
+        each = rate.value * turns.value if is_of_user else rate.value.times(turns.value)
+        draft.facts[field] = rate._replace(value=each, words=f"{rate.words}, {turns.words}")
 
 
 def _prompts_beside_a_rate(draft: Draft) -> None:
@@ -117,6 +178,8 @@ def put_request(draft: Draft, at: KeyPath, use: str, why: str, most: int | None 
         n_input, why = most - usual.output_tokens, f"as much as a context of {most:,} tokens leaves"
     draft.assume((*shape, "input_tokens"), n_input, "prompt length (tokens)", why)
     _shared_prefix(draft, shape)
+    if use == "recommender":
+        draft.move("docs_per_query", (*shape, "texts"))
     is_single = use == "recommender" and {"rate.doc", "amount.doc"} & {*draft.facts}  # items
     for key, value in () if is_single else usual.keys.items():
         draft.assume((*shape, key), value, key.replace("_", " "), why)
@@ -169,6 +232,8 @@ def put_demand(draft: Draft, at: KeyPath, use: str) -> None:
         draft.put((*demand, key), round(per_s * (DAY if is_daily else 1), 9), rate.words)
     _tokens(draft, at)
     _live(draft, at)
+    if "demand.concurrent_requests" in draft.facts:
+        draft.take("demand.peak_to_mean")  # so many are in flight at all hours
     move_keys(draft, at, ("demand.",))
     if draft.take("people") and draft.has((*demand, "concurrent_requests")):
         path = (*at, "request", "think_time_s")
@@ -208,6 +273,11 @@ def _asking(draft: Draft, demand: KeyPath, use: str) -> None:
         usual = USES[use].asking
         why = f"{usual.why}; demand is proportional to it"
         share, each = usual.active_frac, usual.requests_per_user_per_h
+        if "requests_per_user_per_h" in draft.tree["workloads"][demand[1]]["demand"]:
+            share, why = (
+                1.0,
+                "it was stated how often each of them asks; a share is e.g. 20% active",
+            )
         draft.assume((*demand, "active_frac"), share, "share of users active at the peak", why)
         path = (*demand, "requests_per_user_per_h")
         draft.assume(path, each, "requests per hour of one active user", why)
@@ -241,7 +311,21 @@ def _hours(draft: Draft, demand: KeyPath) -> None:
 
 def put_slo(draft: Draft, at: KeyPath, use: str, why: str) -> None:
     """Targets as stated; where a whole response is limited, none but that."""
+    due = draft.facts.get("deadline_s")
+    if (
+        due is not None
+        and due.value < DAY
+        and not any(f.startswith("slo.e2e") for f in draft.facts)
+    ):
+        draft.facts["slo.e2e_p95_s"] = draft.facts.pop("deadline_s")  # each is ready in 20 minutes
     move_keys(draft, at, ("slo.",))
+    none = draft.take("no_slo")
+    if none is not None:
+        draft.read_as("SLOs", "none but what is stated", none.words)
+        if "slo" not in draft.tree["workloads"][at[1]]:
+            why = "no SLO was asked for; without any, load could grow without end"
+            draft.assume((*at, "slo", "e2e_p95_s"), NO_SLO_S, "SLO e2e_p95_s", why)
+        return
     slo: KeyPath = (*at, "slo")
     is_whole = any(draft.has((*slo, f"e2e_{statistic}_s")) for statistic in ("p50", "p95", "p99"))
     if is_whole:

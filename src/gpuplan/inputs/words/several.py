@@ -3,41 +3,82 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
-from gpuplan.inputs.words.assemble import assemble
+from gpuplan.inputs.words.assemble import BY_MODEL, assemble
 from gpuplan.inputs.words.conditions import put_terms
 from gpuplan.inputs.words.draft import Draft, merged
 from gpuplan.inputs.words.scan import Fact, Named, Scan
 
-_CUT = re.compile(r"[,;:+&]|\b(?:and|plus|as\s+well\s+as|while|then)\b", re.IGNORECASE)
+_CUT = re.compile(r"[,;:+&]|\.(?=\s)|\b(?:and|plus|as\s+well\s+as|while|then)\b", re.IGNORECASE)
 FIRST = "workloads[0]"
 
 
-class Service(NamedTuple):
-    """A model and what is said beside it."""
+LOADS = (
+    *("demand.users", "demand.concurrent", "demand.requests_per_s", "demand.requests_per_day"),
+    *("demand.output", "rate.", "mean.", "peak.", "amount."),
+)
+HEADS = ("use", "kind", "method")  # what a workload is, where no model says it
 
-    model: Named
+
+class Service(NamedTuple):
+    """A workload of its own: its models, and what is said beside them."""
+
+    models: tuple[Named, ...]
     facts: tuple[Fact, ...]
+
+    @property
+    def has_head(self) -> bool:
+        """Whether it is said what it is: a model or a kind of work."""
+        return bool(self.models) or any(fact.field in HEADS for fact in self.facts)
+
+    @property
+    def has_load(self) -> bool:
+        """Whether it is said how much there is to do."""
+        return any(fact.field.startswith(LOADS) for fact in self.facts)
+
+    def joined(self, other: "Service") -> "Service":
+        """Both as one workload."""
+        return Service((*self.models, *other.models), (*self.facts, *other.facts))
 
 
 def services_of(text: str, found: Scan, is_task: Callable[[str], bool]) -> list[Service]:
-    """Each model with the facts of its clauses; empty where clauses do not keep them apart."""
+    """Workloads that each say what they are and how much there is to do; empty: it is one.
+
+    Clauses are joined until both are said; a clause that says what else there is begins another.
+    """
     cuts = [0, *_cuts(text, found.facts), len(text)]
-    starts: list[int] = []
-    for named in sorted(found.models, key=lambda each: each.start):
-        begin = max(cut for cut in cuts if cut <= named.start)
-        if starts and begin <= starts[-1]:
-            return []
-        starts.append(begin)
-    starts[0] = 0
-    ends = [*starts[1:], len(text)]
-    ordered = sorted(found.models, key=lambda each: each.start)
-    services = [
-        Service(named, tuple(f for f in found.facts if a <= f.start < b and is_task(f.field)))
-        for named, a, b in zip(ordered, starts, ends, strict=True)
+    facts = [fact for fact in found.facts if is_task(fact.field)]
+    clauses = [
+        Service(
+            tuple(m for m in found.models if a <= m.start < b),
+            tuple(f for f in facts if a <= f.start < b),
+        )
+        for a, b in pairwise(cuts)
     ]
-    return services if all(not merged(each.facts)[1] for each in services) else []
+    groups = _grouped(clauses, lambda one: one.has_head and one.has_load, lambda one: one.has_head)
+    if not groups[-1].has_load and len(groups) > 1:  # a further stage of the last, with its load
+        groups[-2:] = [groups[-2].joined(groups[-1])]
+    if len(groups) == 1 and merged(groups[0].facts)[1]:  # stages of one load, each of its shape
+        groups = _grouped(clauses, lambda one: bool(one.models), lambda one: bool(one.models))
+        load = tuple(fact for fact in groups[0].facts if fact.field.startswith(LOADS))
+        groups = [each if each.has_load else each.joined(Service((), load)) for each in groups]
+    is_apart = len(groups) > 1 and all(not merged(each.facts)[1] for each in groups)
+    return groups if is_apart else []
+
+
+def _grouped(
+    clauses: list[Service], is_whole: Callable[[Service], bool], begins: Callable[[Service], bool]
+) -> list[Service]:
+    """Clauses joined until they are whole and another begins."""
+    groups: list[Service] = []
+    for clause in clauses:
+        if groups and not (is_whole(groups[-1]) and begins(clause)):
+            groups[-1] = groups[-1].joined(clause)
+        else:
+            groups.append(clause)
+    return groups
 
 
 def _cuts(text: str, facts: tuple[Fact, ...]) -> Iterator[int]:
@@ -47,12 +88,25 @@ def _cuts(text: str, facts: tuple[Fact, ...]) -> Iterator[int]:
             yield match.end()
 
 
+def _same_model(services: list[Service], service: Service) -> tuple[Named, ...]:
+    """The model that writes for another workload, where one that writes is not named."""
+    uses = {
+        use
+        for f in service.facts
+        if f.field == "use"
+        for use in (f.value if isinstance(f.value, tuple) else (f.value,))
+    }
+    writing = [m for each in services for m in each.models if m.model.kind == "decoder"]
+    return tuple(writing[:1]) if not uses & set(BY_MODEL.values()) else ()
+
+
 def assemble_services(draft: Draft, services: list[Service]) -> None:
     """A workload of each service, then the terms that are common to all."""
     works = draft.tree["workloads"]
     for service in services:
         part = Draft(draft.tree["name"], merged(service.facts)[0], {})
-        assemble(part, (service.model,))
+        models = service.models or _same_model(services, service)
+        assemble(part, models)
         for work in part.tree["workloads"]:
             same = sum(known["name"].split(" ")[0] == work["name"] for known in works)
             works.append({**work, "name": f"{work['name']} {same + 1}" if same else work["name"]})

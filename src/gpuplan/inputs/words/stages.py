@@ -117,8 +117,9 @@ def put_speech(draft: Draft, named: Named | None) -> None:
         draft.assume(
             (*at, "demand", "requests_per_s"), 1, "peak rate (requests/s)", "none was named"
         )
-    limit = draft.take("slo.ttft_p95_ms")
-    draft.assume((*at, "ttft_p95_ms"), limit.value if limit else 500, "SLO ttft_p95_ms", "usual")
+    for field, factor in (("slo.ttft_p95_ms", 1.0), ("slo.e2e_p95_s", 1 / MS)):
+        draft.move(field, (*at, "ttft_p95_ms"), factor)
+    draft.assume((*at, "ttft_p95_ms"), 500, "SLO ttft_p95_ms", "usual")
 
 
 def put_voice(draft: Draft) -> None:

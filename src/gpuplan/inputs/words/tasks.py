@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any, NamedTuple
 
-from gpuplan.csv_rows import packaged_rows
 from gpuplan.inputs.scenario.assumptions import ACTIVE_FRAC, REQUESTS_PER_USER_PER_H
-from gpuplan.inputs.words.phrases import means
+from gpuplan.inputs.words.tables import rules_of
 from gpuplan.units import MS
 
 LARGE = "meta-llama/Llama-3.3-70B-Instruct"
@@ -113,21 +112,4 @@ def patience(usual: Use, key: str, request: Mapping[str, Any]) -> tuple[float, s
     return ratio, f", {ratio:.3g} times as much for a longer input"
 
 
-_ALL = (
-    r"(?:\s+(?:service|workload|pipeline|system|app(?:lication)?|model|tasks?|jobs?|api|backend))?"
-)
-_APIS = r"(?:(?:azure\s+)?open\s?ai|anthropic|claude|gemini|bedrock|gpt-?\d[\w.-]*)(?:'s)?"
-
-
-def _facts(text: str) -> dict[str, str | bool]:
-    pairs = (one.split("=") for one in text.split())
-    return {name: value == "yes" or value for name, value in pairs}
-
-
-TASKS = tuple(
-    means(
-        row["words"].replace("<all>", _ALL).replace("<apis>", _APIS),
-        **_facts(row["facts"]),
-    )
-    for row in packaged_rows("gpuplan.inputs", "data/tasks.csv")
-)
+TASKS = rules_of("tasks")

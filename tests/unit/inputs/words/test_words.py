@@ -1,7 +1,9 @@
 """Descriptions in words: phrases in any order, each read once or named."""
 
+import json
 import random
 from datetime import date
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +19,11 @@ from gpuplan.studies.naming import lexicon
 from unit.inputs.words.table import CHAT, LOADS, REFUSED, RUN, RUNS, SENTENCES, SERVICE, TERMS, W
 
 LEXICON = lexicon()
+# Sentences that were written with their right readings before they were read for the first time.
+LOTS = [
+    json.loads(line)
+    for line in Path(__file__).with_name("lots.jsonl").read_text("utf-8").splitlines()
+]
 PLAIN = "Qwen3-32B, chat, 10 users, "
 
 
@@ -61,6 +68,13 @@ def test_runs(words, key, value):
 @pytest.mark.parametrize(("words", "expected"), SENTENCES, ids=lambda x: str(x)[:50])
 def test_sentences(words, expected):
     check(words, expected)
+
+
+@pytest.mark.parametrize("row", LOTS, ids=lambda row: row["words"][:50])
+def test_sentences_of_users(row):
+    found, reads = described(row["words"]), dict(row["reads"])
+    assert found.question == reads.pop("question", found.question)
+    check(row["words"], reads)
 
 
 def test_a_hundred_and_fifty_phrases_and_more():
