@@ -17,9 +17,7 @@ def with_fabric(shape: InstanceShape) -> InstanceShape:
     for pattern, fabric, bytes_per_s in _fabrics().get(shape.cloud, ()):
         if pattern.fullmatch(shape.name):
             rate = bytes_per_s or shape.network_bytes_per_s
-            return (
-                shape if rate is None else replace(shape, network_bytes_per_s=rate, fabric=fabric)
-            )
+            return replace(shape, network_bytes_per_s=rate, fabric=fabric) if rate else shape
     return shape
 
 

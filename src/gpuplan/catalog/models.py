@@ -59,7 +59,7 @@ def find_model(text: str) -> Model:
     wanted = spelled_out(text.strip())
     if not wanted or len(wanted) > MAX_NAME or not wanted.isprintable():
         raise refused(wanted[:40], "is no name of a model", "give an id, a name or a config.json")
-    exact = _by_id().get(wanted.lower())
+    exact = _by_id().get(text.strip().lower()) or _by_id().get(wanted.lower())
     if exact is not None:
         return _with_precision(_read(exact), exact.name.precision)
     path = config_path(wanted)

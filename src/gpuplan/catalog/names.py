@@ -23,9 +23,11 @@ MAX_LENGTH = 200
 N_SHOWN = 3
 KEPT_BACK = 0.08  # of the memory on a board, at most
 _COUNT_FIRST = re.compile(  # 8 x H100, 8x 4090; 3090 4090 counts nothing
-    r"^(\d{1,6})\s*(?:[x×*]\s*|\s)(?=\D*[a-z]|(?<!\d{4}\s)\d{4})(.+)$", re.IGNORECASE
+    r"(?i)^(?P<n>\d{1,6})\s*(?:[x×*]\s*|\s)(?=\D*[a-z]|(?<!\d{4}\s)\d{4})(?P<name>.+)$"
 )
-_COUNT_LAST = re.compile(r"^(.+?)\s*[x×*:]\s*(\d{1,6})$", re.IGNORECASE)
+_COUNT_LAST = re.compile(  # H100 x8, H100:8, MI300X 8x
+    r"(?i)^(?P<name>.+?)(?:\s*[x×*:]\s*|\s+(?=\d+\s*[x×]$))(?P<n>\d{1,6})(?:\s*[x×])?$"
+)
 _SLICE = re.compile(r"^(?:tpu[\s_-]*)?(v4|v5p|v5e|v5litepod|v6e)-(\d{1,6})$", re.IGNORECASE)
 _REMARK = re.compile(r"\(([^()]*)\)")
 _MEMORY = re.compile(r"^(\d{2,3})$|^(\d{1,4})gi?b?$")  # 40, 40g, 40GB
@@ -124,11 +126,11 @@ def _exact(wanted: str, catalog: Catalog) -> Accelerator | None:
 
 def _counted(wanted: str, catalog: Catalog) -> AcceleratorChoice | None:
     """The choice where the text carries a count, such as 8xH100 or H100:8."""
-    for pattern, name_group, count_group in ((_COUNT_FIRST, 2, 1), (_COUNT_LAST, 1, 2)):
+    for pattern in (_COUNT_FIRST, _COUNT_LAST):
         match = pattern.match(wanted)
         if match is None:
             continue
-        name, n_accelerators = match[name_group].strip(), int(match[count_group])
+        name, n_accelerators = match["name"].strip(), int(match["n"])
         exact = _exact(name, catalog)
         if exact is None and _family(_tokens(name))[0] is None:
             continue  # the x of RTX6000 counts nothing

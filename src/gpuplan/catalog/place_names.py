@@ -42,10 +42,10 @@ def find_cloud(text: str) -> str:
 
 
 def places_named(text: str) -> tuple[str, ...]:
-    """Ids of all regions, or of the country or union, that this name stands for."""
+    """Ids of all regions, or of the countries or union, that this name stands for."""
     stated = names_in_use("place").get(squeeze(names_in_use("exonym").get(squeeze(text), text)))
     if stated:
-        return (stated,)
+        return tuple(stated.split("|"))
     found = regions_named(text)
     wide = [region for region in found if region.kind != "cloud"] or found
     if wide:
@@ -65,5 +65,4 @@ def _covered(region: Region) -> tuple[str, ...]:
 
 @cache
 def _clouds() -> dict[str, str]:
-    priced = {offer.cloud for offer in read_offers()}
-    return clouds_named() | {squeeze(cloud): cloud for cloud in priced}
+    return clouds_named() | {squeeze(offer.cloud): offer.cloud for offer in read_offers()}

@@ -61,9 +61,12 @@ def regions_named(text: str) -> tuple[Region, ...]:
     inside = re.search(r"\(([^()]+)\)", wanted)  # as consoles write: US East (N. Virginia)
     short = re.sub(r"^([ns])(?:or|ou)th(?:ern)?\s+", r"\1. ", wanted)
     english = names_in_use("exonym").get(squeeze(wanted))  # Londres, Frankreich
-    for name in filter(None, (wanted, inside and inside[1], short, english)):
-        found = _index().get(name, ()) or _loose_index().get(squeeze(name), ())
-        found = tuple(dict.fromkeys((*found, *_begun_by(name))))
+    zoned = re.sub(r"(?<=\d)-?[a-f]$", "", wanted)  # a zone lies in its region: us-central1-a
+    for name in filter(None, (wanted, inside and inside[1], short, english, zoned)):
+        own = _index().get(name, ()) or _loose_index().get(squeeze(name), ())
+        # Apart or hyphenated, `uk south` is Azure's uksouth before it begins Nebius's uk-south1.
+        is_whole = name not in _index() and len(own) == 1
+        found = own if is_whole else tuple(dict.fromkeys((*own, *_begun_by(name))))
         if found:
             return found
     return _of_cloud([word for word in re.split(r"[\s,/]+", wanted) if word != "cloud"])

@@ -8,8 +8,9 @@ from gpuplan.domain.model.network import Checkpoint, Embedding, LayerStack, Mode
 from gpuplan.domain.model.other import VisionNetwork
 from gpuplan.domain.model.precision import FORMATS
 
-# Of the benchmark of timm, and entered by hand: detectors and SAM's image encoders.
-TABLES = (("gpuplan.catalog", "data/timm.csv"), ("gpuplan.catalog", "data/networks.csv"))
+# Much used ones of timm's benchmark, detectors and encoders by hand, the rest of that benchmark.
+TABLES = ("timm.csv", "networks.csv", "timm_more.csv")
+USUAL = TABLES[:2]
 FLOP_PER_MAC = 2.0
 SIZES = {"ti": "tiny", "s": "small", "b": "base", "l": "large", "h": "huge", "g": "giant"}
 MIN_START = 4  # letters that a name must have to stand for those that begin so
@@ -18,17 +19,18 @@ MEGA, GIGA = 1e6, 1e9
 
 
 @cache
-def vision_networks() -> tuple[VisionNetwork, ...]:
-    """Every image network of the catalog, one entry per input size."""
-    return tuple(_network(row) for table in TABLES for row in packaged_rows(*table))
+def vision_networks(tables: tuple[str, ...] = TABLES) -> tuple[VisionNetwork, ...]:
+    """Every image network of these tables, one entry per input size."""
+    rows = (row for table in tables for row in packaged_rows("gpuplan.catalog", f"data/{table}"))
+    return tuple(map(_network, rows))
 
 
 def vision_named(name: str) -> tuple[VisionNetwork, ...]:
     """The image networks of this name, one of each picture size: `microsoft/resnet-50` too."""
     wanted = _plain(name)
     whole = tuple(n for n in vision_networks() if wanted in (_plain(n.name), _sized(n)))
-    meant = {network.name for network in _with_words(name)}
-    return whole or (_with_words(name) if len(meant) == 1 else ())
+    found = _with_words(name, USUAL) or _with_words(name)
+    return whole or (found if len({network.name for network in found}) == 1 else ())
 
 
 def nearest_vision(name: str, n: int = 3) -> list[str]:
@@ -36,15 +38,15 @@ def nearest_vision(name: str, n: int = 3) -> list[str]:
     return list(dict.fromkeys(network.name for network in _with_words(name)))[:n]
 
 
-def _with_words(name: str) -> tuple[VisionNetwork, ...]:
+def _with_words(name: str, tables: tuple[str, ...] = TABLES) -> tuple[VisionNetwork, ...]:
     """Networks with every word typed and the fewest beside: `ViT-B/16`, `swin base`, `yolov8`."""
     words, start = _words(name), "".join(_words(name))
-    found = [(n, _words(n.name.split(".", maxsplit=1)[0])) for n in vision_networks()]
+    found = [(n, _words(n.name.split(".", maxsplit=1)[0])) for n in vision_networks(tables)]
     retained = [(n, w) for n, w in found if words[:1] == w[:1] and {*words} <= {*w}]
     fewest = min((len(w) for _, w in retained), default=0)
     if retained or len(start) < MIN_START:
         return tuple(network for network, w in retained if len(w) == fewest)
-    return tuple(network for network in vision_networks() if _plain(network.name).startswith(start))
+    return tuple(n for n in vision_networks(tables) if _plain(n.name).startswith(start))
 
 
 def _words(name: str) -> list[str]:
@@ -57,10 +59,9 @@ def _words(name: str) -> list[str]:
 
 def vision_model(name: str) -> Model | None:
     """An image network as a model: its parameters, without its layers; None: no such network."""
-    found = vision_named(name)
-    if not found:
+    network = next(iter(vision_named(name)), None)
+    if network is None:
         return None
-    network = found[0]
     stack = LayerStack(role="encoder", hidden_size=0, groups=(), n_other_params=network.n_params)
     return Model(
         name=network.name,

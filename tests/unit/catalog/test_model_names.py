@@ -103,7 +103,7 @@ def test_a_fine_tune_has_the_layers_of_the_model_that_its_name_ends_with(typed, 
 
 
 @pytest.mark.parametrize(
-    "typed", ["EAGLE3-LLaMA3.1-8B", "draft-llama-3.2-1b", "llava-llama-3-8b", "a day llama-3-8b"]
+    "typed", ["EAGLE3-LLaMA3.1-8B", "draft-llama-3.2-1b", "llava-llama-3.2-3b", "a day llama-3-8b"]
 )
 def test_drafts_towers_and_sentences_are_no_fine_tunes(typed):
     assert not may_be_model(typed)

@@ -51,6 +51,7 @@ JOINT = {
     "ChromaTransformer2DModel": Joint(n_signals=0, is_packed=True),
     "Flux2Transformer2DModel": Joint(is_shared=True, is_gated=True, bias="", is_packed=True),
     "FluxTransformer2DModel": Joint(is_packed=True),
+    "HunyuanImageTransformer2DModel": Joint(),
     "HunyuanVideoTransformer3DModel": Joint(),
     "QwenImageTransformer2DModel": Joint(is_packed=True),
     "SD3Transformer2DModel": Joint(),
