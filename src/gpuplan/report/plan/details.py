@@ -9,7 +9,7 @@ from gpuplan.domain.plan.roles import merged
 from gpuplan.domain.sheet import Table
 from gpuplan.report.formats import accelerator_name, kw, peak_kw, percent, span, three, usd
 from gpuplan.report.needs import needs_table, plan_needs
-from gpuplan.report.plan.headline import is_cpu, is_short, layout_name
+from gpuplan.report.plan.headline import is_cpu, is_short, layout_name, with_names
 from gpuplan.report.table import pairs, table
 from gpuplan.units import GB, HOUR, KWH, MINUTE, TFLOP
 
@@ -174,10 +174,10 @@ def growth_table(answer: Answer) -> Table:
 def rejected_table(answer: Answer, n_most: int | None) -> Table:
     """Candidates that were rejected, each with its first failed constraint."""
     columns = {
-        "candidate": lambda r: r.candidate,
+        "candidate": lambda r: with_names(r.candidate),
         "constraint": lambda r: r.constraint,
-        "why not": lambda r: r.reason,
-        "what would help": lambda r: r.relaxation or "nothing known",
+        "why not": lambda r: with_names(r.reason),
+        "what would help": lambda r: with_names(r.relaxation) or "nothing known",
     }
     shown, n_all = answer.rejected[:n_most], len(answer.rejected)
     rest = f"; {len(shown)} of {n_all}" if len(shown) < n_all else ""

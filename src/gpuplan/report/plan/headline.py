@@ -117,7 +117,7 @@ def _rate(per_s: float) -> str:
 _FORMAT = r"(?:[bt]?fp?\d+(?:-block)?|(?:nv|mx)fp\d|int\d|w\d+a\d+)"
 _WAY = r"(?:\d+P\d+D|(?:TP|PP|DP|EP|CP)\d+)"
 FLEET_TEXT = re.compile(rf"\b(\d[\d,]*\+?) x ([A-Za-z0-9][\w.-]*)((?: {_WAY})*)(?: ({_FORMAT})\b)?")
-NODE_TEXT = re.compile(r"\b([a-z]\w*(?:-\w+)*) x(\d+)\b")
+NODE_TEXT = re.compile(r"\b(?!none |full |selective )([a-z]\w*(?:-\w+)*) x(\d+)\b")
 OFFER_TEXT = re.compile(r"\b(on_demand|capacity_block|reserved|spot) ([a-z]+) (?=\S*\d)")
 FIGURE_TEXT = re.compile(
     rf"(?<![-/.\w])(?:(?:{'|'.join(LATENCIES)})(?= (?:p\d+|mean)\b)|{_FORMAT}(?![-\w]))"

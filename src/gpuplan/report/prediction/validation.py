@@ -43,7 +43,10 @@ def validate_sheet(report: ValidationReport, *, group: str = "regime") -> Sheet:
         remarks=[
             ("Notes:", report.remarks),
             ("Not predicted:", _reasons(report.refused)),
-            ("Errors:", ("shares of the measurement; in range: inside the 80 % range",)),
+            (
+                "How errors are counted:",
+                ("as shares of the measurement; in range: inside the 80 % range",),
+            ),
         ],
     )
 

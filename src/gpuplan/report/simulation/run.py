@@ -83,12 +83,13 @@ def _deployment(found: Run) -> str:
     if isinstance(found, Simulation) and found.fleet.router == WEIGHTED:
         pools = " + ".join(each.name for each in found.classes)
         return f"{setup.model.name} ({precision_name(setup.storage)}) on {pools}"
-    n, decode = str(found.fleet.n_engines // setup.n_engines), found.fleet.decode
+    n, decode = found.fleet.n_engines // setup.n_engines, found.fleet.decode
+    replicas = f"{n} replicas of " if n > 1 else ""
     if decode is not None:
-        n = f"{n} prefill and {decode.n_engines} decode replicas"
+        replicas = f"{n} prefill and {decode.n_engines} decode replicas of "
     return (
-        f"{setup.model.name} ({precision_name(setup.storage)}) on {n} × "
-        f"{setup.layout.n_accelerators} {setup.accelerator.name}, "
+        f"{setup.model.name} ({precision_name(setup.storage)}) on {replicas}"
+        f"{setup.layout.n_accelerators} × {setup.accelerator.name}, "
         f"{setup.engine.name} {setup.engine.version}"
     )
 

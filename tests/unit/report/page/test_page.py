@@ -18,7 +18,7 @@ from gpuplan.report.page import render, sheet_html
 from gpuplan.report.page.charts import WIDTH, Bar, bars_chart, line_chart, tornado_chart
 from gpuplan.report.page.plan import charts_of, plan_page
 from gpuplan.report.plan.answer import plan_sheet
-from gpuplan.report.plan.headline import headline
+from gpuplan.report.plan.headline import headline, with_names
 
 BARS = [Bar("a" * 28, 157_680.0, " · 84 % sure", False), Bar("b", 9.0, "", True)]
 HOSTILE = "<img src=x onerror=alert(1)>\"'&"
@@ -149,7 +149,7 @@ def test_long_tables_are_folded_and_nothing_is_lost():
     page = plan_page(found)
     assert f"<summary>{len(found.rejected)} rows</summary>" in page
     texts = set(parsed(page).texts)
-    assert {rejected.candidate for rejected in found.rejected} <= texts
+    assert {with_names(rejected.candidate) for rejected in found.rejected} <= texts
 
 
 def test_every_assumption_is_on_the_page_with_its_key():

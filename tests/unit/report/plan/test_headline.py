@@ -177,3 +177,9 @@ def test_several_pools_that_grow_are_counted_as_they_are_now():
     other = replace(pool, workload="more", n_accelerators=8)
     grown = replace(found, plan=replace(found.plan, pools=(pool, other)))
     assert fleet_of(grown.plan, grown.load) == f"{pool.n_accelerators + 8} × H100 SXM"
+
+
+def test_a_recomputation_is_no_node():
+    text = "b200-sxm tp2 pp8 bf16 zero1 4104/1 none x8 3200 Gbit/s"
+    assert "nodes of" not in with_names(text)
+    assert "nodes of 8 × H100 SXM" in with_names("h100-sxm x8")

@@ -118,7 +118,7 @@ def test_without_an_slo_nothing_is_missed():
 def test_the_head_counts_what_was_served():
     head = simulate_sheet(simulation()).head
     assert "600 of 600 requests served" in head
-    assert "(bf16) on 1 × 1 H100" in head
+    assert "(bf16) on 1 × H100" in head
 
 
 def test_an_overloaded_fleet_says_how_fast_the_queue_grows_and_what_would_do():
