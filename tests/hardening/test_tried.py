@@ -5,6 +5,7 @@ tests/unit/server/test_lying_server.py, disks and streams in tests/unit/cli/test
 and test_streams.py, the writer in tests/unit/test_files.py, caches in test_kernel_cache.py.
 """
 
+import resource
 import subprocess
 from pathlib import Path
 
@@ -95,6 +96,18 @@ def test_too_little_memory_is_said(
         _run()
     assert ended.value.code == 2
     assert "not enough memory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("mib", [100, 300, 350, 400, 511])
+def test_too_little_address_space_is_refused_soon(mib: int, tmp_path: Path):
+    """The libraries abort, wait forever or end with exit code 1, by how little there is."""
+
+    def narrow() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))
+
+    done = gpuplan("plan", SENTENCE, "--samples", "0", cwd=tmp_path, preexec_fn=narrow, timeout=60)
+    assert done.returncode == 2, done.stderr
+    assert f"{mib} MiB of address space" in done.stderr.decode()
 
 
 def test_a_folder_that_is_gone_is_no_obstacle(tmp_path: Path):

@@ -18,7 +18,7 @@ from gpuplan.cli.command import HELP, add_to
 from gpuplan.cli.completion import Offer
 from gpuplan.cli.streams import drop_output, prepare_streams
 from gpuplan.csv_rows import packaged_rows
-from gpuplan.errors import InputError, PlannerError
+from gpuplan.errors import InputError, PlannerError, one
 
 
 class Entry(NamedTuple):
@@ -98,6 +98,7 @@ gpuplan --help lists the commands."""
 COMPLETION = "_GPUPLAN_COMPLETE"  # what a shell sets when it asks what TAB may offer
 RARELY = (500_000, 20, 100)  # objects, young and old rounds between two searches for garbage
 ROOM_WORDS = 40_000
+LEAST_ADDRESS_BYTES = 512 << 20  # numpy, scipy and LLVM: a small plan needs 500 MiB of it
 
 # Panels and colours in help would cost more start-up than the whole command table.
 app = typer.Typer(
@@ -157,6 +158,7 @@ def _run() -> None:
     # Loading makes many lasting objects: looking for garbage among them is in vain.
     gc.set_threshold(*RARELY)
     try:
+        _check_address_space()
         app()
     except PlannerError as error:
         _end(str(error), error.exit_code)
@@ -173,6 +175,21 @@ def _run() -> None:
             _end(f"{what}; allow more, or ask for less", InputError.exit_code, error)
         what = f"gpuplan: internal error: {type(error).__name__}: {error}"
         _end(f"{what}\n  please report it; GPUPLAN_DEBUG=1 shows the traceback", 1, error)
+
+
+def _check_address_space() -> None:
+    """Under too narrow a limit the libraries abort or wait forever: refused before they load."""
+    if sys.platform == "win32":
+        return
+    import resource  # POSIX alone has it
+
+    allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if allowed == resource.RLIM_INFINITY:
+        return
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each thread takes room of its own
+    if allowed < LEAST_ADDRESS_BYTES:
+        what = f"{allowed >> 20} MiB of address space are too few for its libraries"
+        raise one(InputError, "gpuplan", "ulimit -v", what, f"allow {LEAST_ADDRESS_BYTES >> 10}")
 
 
 def _is_out_of_memory(error: Exception) -> bool:
