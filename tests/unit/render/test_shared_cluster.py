@@ -45,6 +45,21 @@ def test_queues_have_the_quotas_of_the_file():
     assert documents[2]["spec"]["clusterQueue"] == "search---ads"
 
 
+@pytest.mark.parametrize(
+    ("accelerator", "product"),
+    [
+        ("A100-SXM-80GB", "NVIDIA-A100-SXM4-80GB"),  # as GPU feature discovery labels nodes
+        ("h100-sxm", "NVIDIA-H100-80GB-HBM3"),
+        ("our-gold-gpu", "our-gold-gpu"),
+    ],
+)
+def test_flavors_have_the_label_that_nodes_carry(accelerator, product):
+    group = NodeGroup(accelerator=accelerator, n_nodes=4, n_accelerators_per_node=8)
+    made = next(cluster_files(Cluster(name="x", groups=(group,))))
+    flavor = next(yaml.safe_load_all(made.content.decode()))
+    assert flavor["spec"]["nodeLabels"] == {"nvidia.com/gpu.product": product}
+
+
 def test_a_team_without_quotas_may_have_all():
     made = files(teams=(ClusterTeam(name="a"),), policy=SchedulingPolicy(blocking="strict"))
     queue = list(yaml.safe_load_all(made["kueue.yaml"]))[1]["spec"]

@@ -5,6 +5,7 @@ from typing import Any
 
 from gpuplan.domain.cluster.cluster import Cluster, ClusterTeam, Quota
 from gpuplan.domain.plan.deployed import RenderedFile
+from gpuplan.render.kubernetes.devices import PRODUCTS
 from gpuplan.render.text import kube_name, text_file, without_none, yaml_file, yaml_text
 
 API = "kueue.x-k8s.io/v1beta1"
@@ -29,12 +30,12 @@ def cluster_files(cluster: Cluster) -> Iterator[RenderedFile]:
 
 
 def _flavor(accelerator: str) -> dict[str, Any]:
-    labels = {"nvidia.com/gpu.product": accelerator}
+    product = PRODUCTS.get(kube_name(accelerator), accelerator)
     return {
         "apiVersion": API,
         "kind": "ResourceFlavor",
         "metadata": {"name": kube_name(accelerator)},
-        "spec": {"nodeLabels": labels},
+        "spec": {"nodeLabels": {"nvidia.com/gpu.product": product}},
     }
 
 

@@ -137,12 +137,14 @@ def _change(row: PolicyRow) -> Document:
 
 def wait_table(title: str, rows: Sequence[WaitRow]) -> Table:
     """Waits and slowdown, one row for each kind of jobs."""
+    never = {">never start": lambda row: count(row.n_never)} if any(r.n_never for r in rows) else {}
     return table(
         title,
         rows,
         {
             "jobs": lambda row: row.name,
             ">number": lambda row: count(row.n_jobs),
+            **never,
             ">wait p50": lambda row: span(row.wait_p50_s),
             ">p90": lambda row: span(row.wait_p90_s),
             ">p99": lambda row: span(row.wait_p99_s),

@@ -256,6 +256,8 @@ def test_jobs_that_can_never_start_are_said_first_and_violate_their_target():
     head = cluster_sheet(found).head
     assert "1 can never start, of the others 90 % or more start at once" in head
     assert "out of target: a" in head
+    assert ">never start" not in head
+    assert [t.rows[0][2] for t in cluster_sheet(found).tables[:1]] == ["1"]
     none = answers(cluster, jobs_of([(0, 70, 16, 0)], ("a",)), ClusterRequest())
     assert "1 can never start; 0 % of GPU time used" in cluster_sheet(none).head
 
