@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from judge_waits import rebuilt, stream_of
 
 from gpuplan.demand.jobs import draw_jobs, fit_jobs, taken
 from gpuplan.domain.cluster.answer import EtaRequest
@@ -46,13 +47,15 @@ def coverage(jobs: Jobs, n_nodes: int, n_tried: int) -> str:
     held, width = ranges(told, jobs.arrive_s[tried], start[tried])
     known, blocked = np.isfinite(held), must_wait(told)
     parts = np.array_split(np.flatnonzero(known & blocked), 10)
-    error = np.std([held[part].mean() for part in parts]) / np.sqrt(10)
+    error = np.std([held[each].mean() for each in parts]) / np.sqrt(10)
+    free = held[known & ~blocked]
+    others = f"of {len(free)} others {free.mean():.1%}" if len(free) else "no others"
     return (
         f"{n_nodes} nodes: mean wait {wait[np.isfinite(wait)].mean() / 3600:.1f} h, "
         f"{(wait > 60).mean():.0%} of jobs wait; of {(known & blocked).sum()} that cannot start at "
         f"once {held[known & blocked].mean():.1%} (error {error:.1%}) in range, "
         f"high / low {np.exp(np.median(width[known & blocked])):.1f}; "
-        f"of {(known & ~blocked).sum()} others {held[known & ~blocked].mean():.1%}"
+        f"{others}"
     )
 
 
@@ -77,20 +80,56 @@ def ranges(told: np.ndarray, arrive: np.ndarray, start: np.ndarray) -> tuple[np.
     return held, width
 
 
-def weeks(jobs: Jobs, first: int) -> None:
-    """Each week beside twenty draws of a generator that was fitted to all weeks before it."""
+def weeks(name: str, jobs: Jobs, first: int) -> None:
+    """Each week beside sixty draws of a generator that was fitted to all weeks before it."""
+    below = []
     for week in range(first, int(jobs.span_s // WEEK)):
-        seen = np.flatnonzero(jobs.arrive_s < week * WEEK)
-        fitted = fit_jobs(taken(jobs, seen, jobs.arrive_s[seen], jobs.week_s))
-        inside = (jobs.arrive_s >= week * WEEK) & (jobs.arrive_s < (week + 1) * WEEK)
-        work = float((jobs.duration_s * jobs.n_accelerators)[inside].sum()) / 3600
-        draws = [draw_jobs(fitted, span_s=WEEK, week_s=jobs.week_s, seed=s) for s in range(20)]
-        n = [len(d) for d in draws]
-        hours = [float((d.duration_s * d.n_accelerators).sum()) / 3600 for d in draws]
+        fitted = fit_jobs(part(jobs, 0.0, week * WEEK))
+        own = part(jobs, week * WEEK, (week + 1) * WEEK)
+        draws = [draw_jobs(fitted, span_s=WEEK, week_s=jobs.week_s, seed=s) for s in range(60)]
+        (n, hours), found = sums(own), np.array([sums(each) for each in draws])
+        below.append((found <= (n, hours)).mean(axis=0))
         print(
-            f"week {week + 1}: {inside.sum():,} jobs (drawn {np.mean(n):,.0f}), "
-            f"{work:,.0f} GPU-h (drawn {np.mean(hours):,.0f})"
+            f"{name}, week {week + 1}: {n:,.0f} jobs (drawn {found[:, 0].mean():,.0f}), "
+            f"{hours:,.0f} GPU-h (drawn {found[:, 1].mean():,.0f}), "
+            f"{below[-1][1]:.0%} of draws below"
         )
+    held = ((np.array(below) >= 0.1) & (np.array(below) <= 0.9)).mean(axis=0)
+    print(f"{name}: in the 80 % range {held[1]:.0%} of the weeks by GPU-h, {held[0]:.0%} by jobs")
+
+
+def part(jobs: Jobs, begin_s: float, end_s: float) -> Jobs:
+    """The jobs submitted between these times, counted from the first."""
+    mine = np.flatnonzero((jobs.arrive_s >= begin_s) & (jobs.arrive_s < end_s))
+    return taken(jobs, mine, jobs.arrive_s[mine] - begin_s, (jobs.week_s + begin_s) % WEEK)
+
+
+def sums(jobs: Jobs) -> tuple[float, float]:
+    """Number of jobs and their GPU-hours."""
+    return float(len(jobs)), float((jobs.duration_s * jobs.n_accelerators).sum()) / 3600
+
+
+def halves(name: str, jobs: Jobs, n_nodes: int) -> None:
+    """Mean waits of the second half of a trace beside those of draws fitted to its first half."""
+    group = NodeGroup(accelerator="GPU", n_nodes=n_nodes, n_accelerators_per_node=8)
+    cluster = Cluster(name="judged", groups=(group,))
+
+    def mean_min(stream: Jobs) -> float:
+        return (
+            float(np.nanmean(simulate_cluster(cluster, stream).jobs.start_s - stream.arrive_s)) / 60
+        )
+
+    half_s = jobs.span_s / 2
+    own, fitted = part(jobs, half_s, np.inf), fit_jobs(part(jobs, 0.0, half_s))
+    draws = [
+        mean_min(draw_jobs(fitted, span_s=half_s, week_s=own.week_s, seed=s)) for s in range(20)
+    ]
+    low, middle, high = np.quantile(draws, (0.1, 0.5, 0.9))
+    print(
+        f"{name}, {n_nodes} nodes, second half: mean wait {mean_min(own):.1f} min, "
+        f"drawn {middle:.1f} ({low:.1f} to {high:.1f})",
+        flush=True,
+    )
 
 
 def failures() -> None:
@@ -136,7 +175,13 @@ def main() -> None:
         jobs = replace(read_jobs(TRACES / name), needs=JobNeeds())  # each on whole GPUs of any type
         for n_nodes in sizes:
             print(f"{name}, {coverage(jobs, n_nodes, n_tried)}", flush=True)
-    weeks(read_jobs(TRACES / "philly/philly.csv"), 4)
+    capacity, found, _ = rebuilt(TRACES / "helios/Earth_vcLJZ.cluster_sequence_vc.csv.gz")
+    print(f"Helios Earth, vcLJZ, {coverage(stream_of(found), capacity // 8, n_tried)}", flush=True)
+    for name, sizes in CASES.items():
+        weeks(name, read_jobs(TRACES / name), 4)
+        jobs = replace(read_jobs(TRACES / name), needs=JobNeeds())
+        for n_nodes in sizes[:-1]:
+            halves(name, jobs, n_nodes)
 
 
 if __name__ == "__main__":

@@ -111,15 +111,20 @@ def rebuilt(path: Path) -> tuple[int, np.ndarray, float]:
     return int(record["total_gpu_num"].max()), np.array(sorted(jobs)), waited
 
 
-def simulated_min(capacity: int, jobs: np.ndarray, policy: SchedulingPolicy) -> np.ndarray:
-    """Waits of the same jobs under these rules."""
-    stream = Jobs(
+def stream_of(jobs: np.ndarray) -> Jobs:
+    """Rebuilt jobs as any trace has them."""
+    return Jobs(
         arrive_s=jobs[:, 0] * MINUTE,
         duration_s=(jobs[:, 2] - jobs[:, 1]) * MINUTE,
         n_accelerators=jobs[:, 3],
         team=np.zeros(len(jobs), np.int64),
         team_names=("all",),
     )
+
+
+def simulated_min(capacity: int, jobs: np.ndarray, policy: SchedulingPolicy) -> np.ndarray:
+    """Waits of the same jobs under these rules."""
+    stream = stream_of(jobs)
     group = NodeGroup(accelerator="V100", n_nodes=capacity // 8, n_accelerators_per_node=8)
     found = simulate_cluster(Cluster(name="vc", groups=(group,), policy=policy), stream)
     return (found.jobs.start_s - stream.arrive_s) / MINUTE
