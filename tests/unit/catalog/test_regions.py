@@ -133,8 +133,8 @@ def test_state_comes_before_country() -> None:
 
 @pytest.mark.parametrize(("boundary", "method"), [("location", "marginal"), ("market", "average")])
 def test_one_kind_of_carbon_never_stands_in_for_another(boundary: Boundary, method: Method) -> None:
-    energy = site_energy(REGIONS["NLD"], boundary=boundary, method=method)
-    assert energy.carbon is None
+    assert REGIONS["NLD"].carbon_of(boundary, method) is None
+    assert REGIONS["NLD"].carbon_of("location", "average") is not None
 
 
 def test_pue_falls_back_to_the_cloud_and_then_to_the_industry() -> None:
@@ -153,3 +153,16 @@ def test_figures_of_another_grid_are_not_taken_over(region_id: str) -> None:
     energy = site_energy(REGIONS[region_id])
     assert energy.carbon is not None
     assert any("carbon" in a.what for a in energy.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("us-central1-a", "gcp:us-central1"),
+        ("us-west-2a", "aws:us-west-2"),
+        ("uk south", "azure:uksouth"),
+        ("Dublin", "IRL"),
+    ],
+)
+def test_a_zone_a_city_and_a_name_apart_are_their_region(typed: str, meant: str) -> None:
+    assert find_region(typed)[0].id == meant

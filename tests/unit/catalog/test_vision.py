@@ -49,3 +49,15 @@ def test_larger_images_cost_more():
         (n.image_px, n.flop_per_sample) for n in vision_networks() if n.name == "resnet50"
     )
     assert sizes == sorted(sizes, key=lambda pair: pair[1])
+
+
+def test_a_name_of_several_means_the_much_used_one():
+    [network] = {n.name for n in vision_named("swin base")}
+    assert network == "swin_base_patch4_window7_224"
+    assert {n.name for n in vision_named("convnextv2 large")} == {"convnextv2_large"}
+
+
+def test_segformer_has_the_parameters_and_arithmetic_of_its_paper():
+    [b0] = vision_named("segformer-b0")
+    assert b0.n_params == pytest.approx(3.8e6, rel=0.02)
+    assert b0.flop_per_sample == pytest.approx(2 * 8.4e9, rel=0.01)
