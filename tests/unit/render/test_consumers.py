@@ -2,7 +2,10 @@
 
 import argparse
 import json
+import os
 import shlex
+import subprocess
+from shutil import which
 
 import pytest
 import yaml
@@ -59,6 +62,26 @@ def test_terraform_reads_json_of_the_types_that_it_is_told():
     told = variables["variable"]["gpuplan_node_groups"]["type"]
     (group,) = values["gpuplan_node_groups"].values()
     assert all(f"{name} = " in told for name in group)
+
+
+def test_terraform_validates_its_variables(tmp_path):
+    """The program itself: syntax, types, and values that fit them."""
+    program = which("terraform")
+    if program is None:
+        pytest.skip("terraform is not installed")
+    for file in rendered(deployed(RUN, POOLS["spot"]), "terraform"):
+        (tmp_path / file.path).write_bytes(file.content)
+    quiet = {**os.environ, "TF_CLI_CONFIG_FILE": os.devnull, "CHECKPOINT_DISABLE": "1"}
+    for job in (["validate"], ["plan", "-input=false", "-refresh=false"]):
+        done = subprocess.run(
+            [program, *job, "-no-color"],
+            check=False,
+            cwd=tmp_path,
+            env=quiet,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def _words(one, engine):
