@@ -286,6 +286,7 @@ class SizingOptions:
 
     seed: int = 0
     n_requests: int = 6_000  # of one run, at least
+    is_choice_alone: bool = False  # nothing is sized that is only shown beside it
     is_exhaustive: bool = False  # simulate every candidate, also those that cannot win
     slack_frac: float = 0.0  # simulate also those whose least cost is within this of another's
     max_utilization_frac: float = 0.7  # where only a capacity is known

@@ -20,6 +20,7 @@ class PlanBasis(NamedTuple):
     is_replay_full: bool = False  # every request of the day or week, however many
     engines: tuple[str, ...] = ()  # to choose from; empty: the one of the scenario
     is_brief: bool = False  # the choice with its cost range and odds: no alternatives, no charts
+    is_choice_alone: bool = False  # what can be chosen and nothing that is only shown beside it
     is_largest: bool | None = None  # the largest load instead of the stated one; None: as words say
     largest: str = ""  # what a search for the largest load found, to be told with its plan
 

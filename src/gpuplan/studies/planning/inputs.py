@@ -71,6 +71,7 @@ def plan_inputs(request: PlanRequest) -> PlanInputs:
     requested = requested_probability(scenario, request)
     options = SizingOptions(
         seed=request.seed,
+        is_choice_alone=request.basis.is_choice_alone,
         slack_frac=ALSO_SIZED_FRAC,
         min_probability_frac=_of_each(scenario, requested),
         all_probability_frac=requested,

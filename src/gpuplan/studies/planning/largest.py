@@ -28,6 +28,7 @@ LOADS = {
 }
 COUNTED = ("users", "concurrent_requests")
 STEP_RATIO, NEAR_RATIO = 4.0, 1.03
+PAST_RATIO = 1.05  # over the load at which the fullest limit would be used up, in proportion
 LEAST_FRAC, MOST_RATIO = 1e-3, 1e4  # of the start: beyond, limits are not what ends it
 BACK_RATIO, N_BACK = 0.97, 5  # what a brief plan allows, a whole one may find just too much
 
@@ -54,9 +55,14 @@ class _Search(NamedTuple):
         changes = (*self.request.changes, f"{self.key.path}={self._written(load)}")
         return self.solve(replace(self.request, changes=changes, basis=whole))
 
+    def used_frac(self, load: float) -> float | None:
+        """Of its fullest limit, what the plan for a load uses; None: none meets every limit."""
+        plan = self.at(load, is_brief=True, is_choice_alone=True).plan
+        return None if plan is None else max((x.used_frac for x in plan.limits), default=0.0)
+
     def carries(self, load: float) -> bool:
         """Whether a plan meets every limit at a load."""
-        return self.at(load, is_brief=True).feasible
+        return self.used_frac(load) is not None
 
     def as_likely(self, level: float) -> "_Search":
         """The same with another probability of meeting all SLOs."""
@@ -136,12 +142,19 @@ def _nearer(search: _Search, served: float, beyond: float) -> tuple[float, float
 
 
 def _bracket(search: _Search, start: float) -> tuple[float, float]:
-    """A load that is carried, 0 if none is, and one that is not."""
-    load = start
-    if search.carries(load):
+    """A load that is carried, 0 if none is, and one that is not.
+
+    Limits fill about in proportion to the load: a little past that the next one is tried. Where
+    they do not, steps double until they are as long as any.
+    """
+    load, least_step, is_counted = start, PAST_RATIO, search.key.unit in COUNTED
+    used = search.used_frac(load)
+    if used is not None:
         while load < MOST_RATIO * start:
-            served, load = load, load * STEP_RATIO
-            if not search.carries(load):
+            step = max(least_step, PAST_RATIO / used if used else STEP_RATIO)
+            served, load = load, max(search.rounded(load * step), load + is_counted)
+            used, least_step = search.used_frac(load), min(STEP_RATIO, least_step**2)
+            if used is None:
                 return served, load
         raise _nothing_limits()
     least = 1.0 if search.key.unit in COUNTED else LEAST_FRAC * start

@@ -227,8 +227,11 @@ def _is_compared(task: SizingTask, candidate: Candidate) -> bool:
 
 
 def _compared_precisions(task: SizingTask, published: NumberFormat) -> list[NumberFormat]:
-    """The published format and the usual narrower ones; none where the policy names some."""
-    if task.scenario.policy.precisions:
+    """The published format and the usual narrower ones; none where the policy names some.
+
+    Nor where the choice alone is asked for: it is never made among them.
+    """
+    if task.scenario.policy.precisions or task.context.options.is_choice_alone:
         return []
     narrow = [form for name in COMPARED if (form := format_named(name)) is not None]
     return [published, *(f for f in narrow if f.element_bytes < published.element_bytes)]
