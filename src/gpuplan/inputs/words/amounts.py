@@ -119,11 +119,16 @@ def _of_user(phrase: Phrase) -> Facts:
     return {"requests_per_user_per_day": phrase.number() * DAY / period}
 
 
-def _share_of_users(phrase: Phrase) -> Facts:
-    """A share of the users, who are active at the peak."""
+def _active(phrase: Phrase) -> Facts:
+    """The share of the users who are active at the peak."""
     parts = {"half": 0.5, "third": 1 / 3, "quarter": 0.25}
     share = parts.get(phrase.get("share").split()[-1]) or phrase.number() / 100
-    return {"demand.users": phrase.number("m"), "demand.active_frac": round(share, 6)}
+    return {"demand.active_frac": round(share, 6)}
+
+
+def _share_of_users(phrase: Phrase) -> Facts:
+    """So many users, and how many of them are active."""
+    return {"demand.users": phrase.number("m"), **_active(phrase)}
 
 
 def _daily_of_user(phrase: Phrase) -> Facts:
@@ -140,7 +145,7 @@ def _params(phrase: Phrase) -> Facts:
 
 _READERS = named(
     *(_rate, _short_rate, _audio_rate, _recordings, counted, _written, _words, _bytes),
-    *(_rollouts, _concurrent, _of_user, _share_of_users, _daily_of_user, _params),
+    *(_rollouts, _concurrent, _of_user, _share_of_users, _active, _daily_of_user, _params),
     cameras=lambda p: rated("image", p.number() * p.number("m"), 1.0),
     active_params=lambda p: {"active_params_b": float(p.get("size"))},
     fps=lambda p: rated("image", p.number(), 1.0),

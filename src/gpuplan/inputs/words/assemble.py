@@ -178,7 +178,8 @@ def _kind(draft: Draft, models: tuple[Named, ...], stated: Sequence[str]) -> str
     is_requested = _is_requested(draft)
     counted = (*PIECES, "token", "written", "sample")
     amounts = [unit for unit in counted if f"amount.{unit}" in draft.facts]
-    is_batch = (
+    is_waited_for = given_text != "batch" and any(name.startswith("slo.") for name in draft.facts)
+    is_batch = not is_waited_for and (
         bool(amounts) or given_text == "batch" or (given_text != "online" and _is_stream(draft))
     )
     if is_batch and not is_requested:

@@ -65,6 +65,9 @@ def put_reinforcement(draft: Draft, models: tuple[Named, ...]) -> None:
     draft.tree["workloads"] = [{"name": "run", "kind": "reinforcement_learning"}]
     put_model(draft, at, models[0] if models else None, USES["summarization"].model, "usual")
     rollout, training = (*at, "rollout"), (*at, "training")
+    length = draft.facts.get("request.input_tokens")
+    if length is not None and not re.search("prompt|input|isl", length.words, re.IGNORECASE):
+        draft.facts.setdefault("request.output_tokens", draft.facts.pop("request.input_tokens"))
     draft.move("request.input_tokens", (*rollout, "input_tokens"))
     draft.move("request.output_tokens", (*rollout, "output_tokens"))
     each = _prompt_tokens(draft, rollout)

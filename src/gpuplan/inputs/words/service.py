@@ -78,6 +78,9 @@ def _people_at_once(draft: Draft) -> None:
     fact = draft.take("demand.concurrent_users")
     if fact is None:
         return
+    users = draft.take("demand.users")
+    if users is not None:  # 60 of them at once
+        draft.read_as("users", users.value, users.words)
     if "demand.requests_per_user_per_h" in draft.facts:
         draft.facts["demand.users"] = fact
         draft.facts["demand.active_frac"] = fact._replace(value=1.0)
@@ -151,6 +154,11 @@ def _stated_rate(draft: Draft) -> None:
 
 def tokens_of_one(draft: Draft, kind: str) -> None:
     """Tokens that are counted beside users are those of one request; those of a run are read."""
+    if kind in ("online_inference", "batch_inference"):
+        length = draft.take("training.sequence_tokens")
+        if length is not None:
+            draft.facts.setdefault("request.input_tokens", length)
+        _written_of_one(draft)
     if kind == "online_inference":
         for unit, key in (("written", "output_tokens"), ("token", "input_tokens")):
             fact = draft.facts.get(f"amount.{unit}")
@@ -158,6 +166,16 @@ def tokens_of_one(draft: Draft, kind: str) -> None:
                 draft.facts[f"request.{key}"] = draft.facts.pop(f"amount.{unit}")
     elif kind != "batch_inference" and "amount.written" in draft.facts:
         draft.facts.setdefault("amount.token", draft.facts.pop("amount.written"))
+
+
+def _written_of_one(draft: Draft) -> None:
+    """Fewer tokens to write than there are documents, or beside a rate, are those of each."""
+    written, docs = draft.facts.get("amount.written"), draft.value("amount.doc")
+    is_rated = any(name.startswith("rate.") for name in draft.facts)
+    if written is not None and (
+        written.value < (docs or 0) or (is_rated and written.value < LONGEST)
+    ):
+        draft.facts.setdefault("request.output_tokens", draft.facts.pop("amount.written"))
 
 
 def put_request(draft: Draft, at: KeyPath, use: str, why: str, most: int | None = None) -> None:

@@ -12,6 +12,9 @@ from gpuplan.inputs.words.draft import Draft, merged
 from gpuplan.inputs.words.scan import Fact, Named, Scan
 
 _CUT = re.compile(r"[,;:+&]|\.(?=\s)|\b(?:and|plus|as\s+well\s+as|while|then)\b", re.IGNORECASE)
+_BOTH = re.compile(
+    r"\b(?:both|all)\s+(?:of\s+them\s+)?(?:with\s+|at\s+|in\s+|have\s+|are\s+)?$", re.IGNORECASE
+)
 FIRST = "workloads[0]"
 
 
@@ -64,8 +67,20 @@ def services_of(text: str, found: Scan, is_task: Callable[[str], bool]) -> list[
         groups = _grouped(clauses, lambda one: bool(one.models), lambda one: bool(one.models))
         load = tuple(fact for fact in groups[0].facts if fact.field.startswith(LOADS))
         groups = [each if each.has_load else each.joined(Service((), load)) for each in groups]
+    groups = _with_common(text, groups)
     is_apart = len(groups) > 1 and all(not merged(each.facts)[1] for each in groups)
     return groups if is_apart else []
+
+
+def _with_common(text: str, groups: list[Service]) -> list[Service]:
+    """What is said of both or all of them is said of each."""
+    common = tuple(
+        fact for each in groups for fact in each.facts if _BOTH.search(text[: fact.start])
+    )
+    return [
+        Service(each.models, (*each.facts, *(f for f in common if f not in each.facts)))
+        for each in groups
+    ]
 
 
 def _grouped(

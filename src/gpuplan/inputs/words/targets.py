@@ -214,6 +214,7 @@ _READERS = named(
     *(_money, _carbon, _times, _deadline, _by_hour),
     **{metric: partial(_target, metric) for metric in STATISTICS},
     nines=lambda p: {"slo.availability_frac": 1 - 10 ** -p.number()},
+    grow_from=lambda p: {"demand.users": p.number(), "grow_to": (p.number("m"), p.seconds())},
     grow_to=lambda p: {"grow_to": (p.number(), p.seconds())},
     every=lambda p: {"schedule": schedule_of(p.seconds())},
     power=_power("site.power_kw"),

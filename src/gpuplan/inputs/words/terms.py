@@ -43,6 +43,16 @@ def _limited_nodes(phrase: Phrase) -> Facts:
     }
 
 
+def _limited_boxes(phrase: Phrase) -> Facts:
+    """So many whole servers of eight."""
+    [card] = phrase.names("card")
+    n_servers = int(phrase.number()) if phrase.get("n") else 1
+    return {
+        "policy.accelerators.allowed": (card,),
+        "policy.max_accelerators": n_servers * NODE,
+    }
+
+
 def _lot(card: str, n: int) -> tuple[str, int, int]:
     """So many accelerators as whole servers."""
     return card, n // gcd(n, NODE), gcd(n, NODE)
@@ -120,7 +130,16 @@ def _lead_time(phrase: Phrase) -> Facts:
 TERMS = rules_of(
     "terms",
     named(
-        *(_limited, _limited_nodes, _owned, _owned_cards, _owned_nodes, _owned_servers, _layout),
+        *(
+            _limited,
+            _limited_nodes,
+            _limited_boxes,
+            _owned,
+            _owned_cards,
+            _owned_nodes,
+            _owned_servers,
+            _layout,
+        ),
         *(_rank, _formats, _term, _options, _engine, _survive, _lead_time),
         forbidden=_chosen("forbidden"),
         allowed=_chosen("allowed"),
