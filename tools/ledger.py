@@ -40,12 +40,17 @@ def later_lines(figures: Iterable[Row], *, metrics: Iterable[str] = METRICS) -> 
 
     Figures that cannot be right are in no table, and say nothing of ranges.
     """
-    table, wanted = {row["id"]: row for row in rows_of(TABLE)}, set(metrics) - set(TAIL_METRICS)
+    table = {row["id"]: row for row in rows_of(TABLE)}
     return [
         _line(table[row["id"]], row["metric"], row["novelty"], _log_ratio(row), group=row["group"])
-        for row in figures
-        if row["metric"] in wanted and _is_kept(table, row)
+        for row in possible_figures(figures, metrics=metrics)
     ]
+
+
+def possible_figures(figures: Iterable[Row], *, metrics: Iterable[str] = METRICS) -> list[Row]:
+    """Those of these metrics whose rows the table still holds."""
+    table, wanted = {row["id"]: row for row in rows_of(TABLE)}, set(metrics) - set(TAIL_METRICS)
+    return [row for row in figures if row["metric"] in wanted and _is_kept(table, row)]
 
 
 def _is_kept(table: Mapping[str, Row], figure: Row) -> bool:

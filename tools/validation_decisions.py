@@ -12,7 +12,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from ledger import TABLE, later_figures, rows_of
+from ledger import TABLE, later_figures, possible_figures, rows_of
 from validation_ranges import Figure, bootstrap, figures, held_out_rules
 
 from gpuplan.candidates.risk import Z_80
@@ -62,7 +62,7 @@ def stated() -> list[Odds]:
     found: Sequence[Figure] = figures()
     rules = held_out_rules(found)
     table = {row["id"]: row for row in rows_of(TABLE)}
-    wanted = [row for row in later_figures() if row["metric"] == METRIC]
+    wanted = possible_figures(later_figures(), metrics=(METRIC,))
     lines = {
         (each.line.group, round(each.line.log_ratio, 9)): each.line
         for each in found

@@ -9,7 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 from fits.ranges import learned
-from ledger import FOLDER, Row, later_figures, later_lines, never_seen_lines, rows_of
+from ledger import (
+    FOLDER,
+    Row,
+    later_figures,
+    later_lines,
+    never_seen_lines,
+    possible_figures,
+    rows_of,
+)
 from validation_recipe import Recipe, Stated, recipe
 
 from gpuplan.calibration.inference.ranges import Line
@@ -69,8 +77,7 @@ class Figure(NamedTuple):
 def figures() -> list[Figure]:
     """All first predictions of means."""
     known = inference_calibration().known
-    wanted = set(METRICS) - set(TAIL_METRICS)
-    later = [row for row in later_figures() if row["metric"] in wanted]
+    wanted, later = set(METRICS) - set(TAIL_METRICS), possible_figures(later_figures())
     found = [
         _figure(line, row, value="predicted")
         for line, row in zip(later_lines(later), later, strict=True)

@@ -15,7 +15,7 @@ from gpuplan.domain.calibration.constants import AT_LIMIT, SEEN, range_keys
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 
-from ledger import later_figures, later_lines
+from ledger import later_figures, later_lines, possible_figures
 from validation_decisions import TARGETS_MS, stated
 from validation_ranges import (
     figures,
@@ -62,7 +62,7 @@ def test_later_figures_name_cell_group_and_novelty():
 @pytest.fixture(scope="module")
 def halves():
     """Log errors of first predictions, the ends stated then, and the half-widths of today."""
-    figures = [row for row in later_figures() if row["metric"] in KEPT]
+    figures = possible_figures(later_figures(), metrics=KEPT)
     lines, rule = later_lines(figures), inference_calibration().ranges
     then = [[log(float(row[end]) / float(row["predicted"])) for end in ENDS] for row in figures]
     errors = np.array([line.log_ratio for line in lines])
