@@ -120,3 +120,18 @@ def test_a_single_picture_waits_for_its_launches():
     one, many = (predicted("resnet50", batch=n).batch_s.value for n in (1, 256))
     assert one == pytest.approx(0.003)
     assert many > 4 * one
+
+
+@pytest.mark.parametrize(
+    ("model", "flop"),
+    [
+        ("FLUX.2-dev", 7.9e15),  # 56 blocks of 13 x 6144^2 over 4,608 tokens, 28 steps, one pass
+        ("Qwen-Image", 3.95e15),  # 60 blocks of 12 x 3072^2 over 4,224 tokens, 28 steps, two passes
+        ("stabilityai/sdxl-turbo", 1.84e14),  # half of SDXL's: no guidance
+        ("SG161222/RealVisXL_V5.0", 3.68e14),  # SDXL's own U-Net
+    ],
+)
+def test_pipelines_cost_what_a_token_passes(model, flop):
+    """Of two streams a token passes one; distilled guidance is one pass (FLUX.2 was twice that)."""
+    found = predict_network(model, "H100", NetworkRequest(n_steps=28))
+    assert found.work.flop + found.work.attention_flop == pytest.approx(flop, rel=0.02)
