@@ -117,6 +117,8 @@ def with_features(
     n_segments, n_blocks, longest, n_usual = (int(size) for size in sizes)
     n_buckets = 1 << max(4, n_usual.bit_length())
     n_chains = widest * longest if n_blocks > 1 else 1
+    if blocks is None and requests.prefix_group.max(initial=-1) < 0:
+        n_chains = min(n_chains, n_blocks + widest)  # of text of one's own no two hold a block
     slot = in_lines(n, widest, st.N_FEATURED_SLOT)
     slot[:] = 0
     slot[:, :, : st.N_SLOT] = sim.slot
