@@ -27,7 +27,9 @@ def calibrate_inference(
     limits of a benchmark by models held out, and as the least that a range may have.
     """
     everything = np.ones(len(of.observed.row), dtype=bool)
-    constants = fit_study(of, everything).constants
+    first = fit_study(of, everything).constants
+    # The first way from the priors stops short: TPOT was 3 % too long where this one is even.
+    constants = fit_study(of, everything, near=first).constants
     splits = held_out_splits(of, constants, run)
     tails = [_of_cell(line) for line in splits["group"] if line.metric in TAIL_METRICS]
     tails += [_of_cell(line) for line in splits["model"] if is_bound(line)]
