@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from gpuplan.inputs.documents.document import KeyPath
 from gpuplan.inputs.words.batches import PIECES, pieces_of, put_batch
-from gpuplan.inputs.words.conditions import put_terms
+from gpuplan.inputs.words.conditions import put_slo, put_terms
 from gpuplan.inputs.words.draft import Draft
 from gpuplan.inputs.words.lexicon import NamedModel
 from gpuplan.inputs.words.runs import (
@@ -18,10 +18,8 @@ from gpuplan.inputs.words.runs import (
 )
 from gpuplan.inputs.words.scan import Named
 from gpuplan.inputs.words.service import (
-    move_keys,
     put_demand,
     put_request,
-    put_slo,
     tokens_of_one,
     who_asks,
 )
@@ -58,6 +56,8 @@ BY_MODEL = {
     "recommender": "recommender",
 }
 PEAK_UTILIZATION_FRAC = 0.7
+_CODER = re.compile(r"code|devstral", re.IGNORECASE)
+_PROGRAMMERS = re.compile(r"engineer|dev|programmer|coder", re.IGNORECASE)
 LONG_S = 28 * DAY  # what a service is due in is how long it runs
 FEW_PIECES = 1000  # fewer are parts of a request, not a job beside the service
 
@@ -83,7 +83,7 @@ def assemble(draft: Draft, models: tuple[Named, ...]) -> None:
         draft.take("use")
         draft.tree["workloads"] = [{"name": "run", "kind": kind}]
         put_run(draft, ("workloads", 0), kind, models)
-        move_keys(draft, ("workloads", 0), ("layout.", "precision"))
+        draft.move_keys(("workloads", 0), ("layout.", "precision"))
     else:
         _services(draft, kind, models)
     _left_over(draft)
@@ -92,7 +92,11 @@ def assemble(draft: Draft, models: tuple[Named, ...]) -> None:
 
 
 def _converted(draft: Draft) -> None:
-    """Amounts in words or bytes of text were read as tokens."""
+    """Amounts in words or bytes of text were read as tokens; of two precisions one is planned."""
+    other, first = draft.take("other_precision"), draft.value("precision")
+    if other is not None:
+        why = f"one plan has one; for the comparison plan again with --precision {other.value}"
+        draft.note("precision", f"{first}, of {first} and {other.value}", why, "--precision")
     noun = draft.take("noun_of_users")
     if noun is not None:
         draft.note(noun.value, "users", "whom a model serves", '"… requests a day"')
@@ -149,7 +153,7 @@ def _left_over(draft: Draft) -> None:
     due = draft.facts.get("deadline_s")
     if due is not None and due.value >= LONG_S:  # a service of six months
         draft.facts.setdefault("span_s", draft.facts.pop("deadline_s"))
-    for field in ("evening", "searched", "question", "no_slo"):
+    for field in ("evening", "searched", "question", "no_slo", "voice"):
         draft.take(field)
     for field in ("full", "nightly", "schedule"):
         fact = draft.take(field)
@@ -192,7 +196,8 @@ def _kind(draft: Draft, models: tuple[Named, ...], stated: Sequence[str]) -> str
 
 def _is_stream(draft: Draft) -> bool:
     """Pieces counted by the day or longer, for which nobody is said to wait."""
-    if any(field.startswith("slo.") for field in draft.facts):
+    is_talk = "chat" in (draft.value("use") or ())  # tickets that a bot answers
+    if is_talk or any(field.startswith("slo.") for field in draft.facts):
         return False
     units = ("doc", "image", "audio_s", "token", "written")
     rates = [draft.value(f"rate.{unit}") for unit in units]
@@ -225,6 +230,10 @@ def _use(draft: Draft, model: NamedModel | None) -> tuple[str, str]:
         counted.add("image")
     units = {"image": "images", "audio_s": "transcription"} if model is None else SEEN
     use = next((use for unit, use in units.items() if unit in counted), "chat")
+    users = draft.facts.get("demand.users") or draft.facts.get("people")
+    is_coder = model is not None and _CODER.search(model.name)
+    if use == "chat" and not stated and is_coder and users and _PROGRAMMERS.search(users.words):
+        return "agents", "usual for coding assistance, as a model of code serves who writes it"
     return use, f"usual for {use}" + (", as no use case was named" if use == "chat" else "")
 
 
@@ -275,7 +284,7 @@ def _services(draft: Draft, kind: str, models: tuple[Named, ...]) -> None:
             _documents_beside(draft, stated.value if stated else (), beside)
         put_demand(draft, at, use)
         put_slo(draft, at, use, why)
-    move_keys(draft, at, OF_WORK)
+    draft.move_keys(at, OF_WORK)
     _index(draft, use)
     for named in ordered[1:]:
         use, why = _use(draft, named.model)

@@ -40,6 +40,11 @@ class Draft:
             self.put(path, value, fact.words)
         return fact is not None
 
+    def move_keys(self, at: KeyPath, prefixes: tuple[str, ...]) -> None:
+        """Facts that are keys of a workload under their own names."""
+        for field in [name for name in self.facts if name.startswith(prefixes)]:
+            self.move(field, (*at, *field.split(".")))
+
     def put(self, path: KeyPath, value: Any, words: str) -> None:
         """Set a key that was stated in these words."""
         plain, change = _plain(value), how_to_set(path)

@@ -57,5 +57,9 @@ def _chunks(phrase: Phrase) -> Facts:
 
 
 LENGTHS = rules_of(
-    "lengths", named(_read, _lengths, _lines, _size, _megapixels, _traffic, _chunks, counted)
+    "lengths",
+    named(
+        *(_read, _lengths, _lines, _size, _megapixels, _traffic, _chunks, counted),
+        ratio=lambda p: {"in_out_ratio": p.number() / max(p.number("m"), 1e-9)},
+    ),
 )

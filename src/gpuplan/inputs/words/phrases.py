@@ -9,98 +9,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from gpuplan.units import DAY, HOUR, MINUTE, MONTH, MS, WEEK, YEAR
+from gpuplan.csv_rows import packaged_rows
 
 MARKS = {"model": "\ue000", "card": "\ue001", "cloud": "\ue002", "place": "\ue003"}
-SCALES = {
-    "k": 1e3,
-    "thousand": 1e3,
-    "m": 1e6,
-    "mm": 1e6,
-    "mn": 1e6,
-    "mio": 1e6,
-    "million": 1e6,
-    "lakh": 1e5,
-    "crore": 1e7,
-    "b": 1e9,
-    "bn": 1e9,
-    "billion": 1e9,
-    "t": 1e12,
-    "tn": 1e12,
-    "trillion": 1e12,
-}
-WORDS = {
-    "a": 1.0,
-    "an": 1.0,
-    "one": 1.0,
-    "single": 1.0,
-    "two": 2.0,
-    "three": 3.0,
-    "four": 4.0,
-    "five": 5.0,
-    "six": 6.0,
-    "seven": 7.0,
-    "eight": 8.0,
-    "nine": 9.0,
-    "ten": 10.0,
-    "twelve": 12.0,
-    "a dozen": 12.0,
-    "dozen": 12.0,
-    "twenty": 20.0,
-    "thirty": 30.0,
-    "forty": 40.0,
-    "fifty": 50.0,
-    "half": 0.5,
-    "half a": 0.5,
-    "half an": 0.5,
-    "a couple of": 2.0,
-    "hundred": 100.0,
-    "a hundred": 100.0,
-}
-SECONDS = {
-    "ms": MS,
-    "milliseconds?": MS,
-    "s": 1.0,
-    "secs?": 1.0,
-    "seconds?": 1.0,
-    "mins?": MINUTE,
-    "minutes?": MINUTE,
-    "h": HOUR,
-    "hrs?": HOUR,
-    "hours?": HOUR,
-    "d": DAY,
-    "days?": DAY,
-    "nights?": DAY,
-    "weeks?": WEEK,
-    "fortnights?": 2 * WEEK,
-    "months?": MONTH,
-    "mo": MONTH,
-    "quarters?": 3 * MONTH,
-    "years?": YEAR,
-    "yrs?": YEAR,
-}
+
+
+def number_words(kind: str) -> dict[str, float]:
+    """Words and what they stand for: scales, numbers, seconds, tokens of a unit of text."""
+    rows = packaged_rows("gpuplan.inputs", "data/number_words.csv")
+    return {row["words"]: float(row["value"]) for row in rows if row["kind"] == kind}
+
+
+SCALES, WORDS, SECONDS = number_words("scale"), number_words("number"), number_words("time")
 # Tokens of a unit of text: of English, at 500 words a page, 100 a paragraph, 20 a sentence.
-TEXT = {
-    "tok(?:en)?s?": 1.0,
-    "words?": 4 / 3,
-    "pages?": 660.0,
-    "paragraphs?": 400 / 3,
-    "sentences?": 80 / 3,
-    "lines?(?:\\s+of\\s+code)?": 10.0,
-    "char(?:acter)?s?": 0.25,
-    "kb": 250.0,
-}
-ADVERBS = {
-    "annual": YEAR,
-    "annually": YEAR,
-    "quarterly": 3 * MONTH,
-    "hourly": HOUR,
-    "daily": DAY,
-    "nightly": DAY,
-    "weekly": WEEK,
-    "monthly": MONTH,
-    "yearly": YEAR,
-}
+TEXT, ADVERBS = number_words("text"), number_words("adverb")
 
 
 def _any(words: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from gpuplan.csv_rows import packaged_rows
 from gpuplan.domain.provenance import Assumption
 from gpuplan.domain.requests.plan import Description
 from gpuplan.errors import InputError, Problem, printable
@@ -27,37 +28,8 @@ from gpuplan.inputs.words.several import assemble_services, services_of
 MAX_TEXT = 2000
 SOUGHT = "the largest that is carried"  # a load that is asked for, not stated
 EXAMPLES = {
-    "users": "6000 users",
-    "requests": "5 requests/s",
-    "queries": "5 queries/s",
-    "docs": "5M docs/day",
-    "documents": "100M documents in a week",
-    "hours": "10k hours/day of audio",
-    "images": "2 images/s",
-    "tokens": "50M tokens",
-    "context": "30k context",
-    "input": "4k in 1k out",
-    "ttft": "TTFT p95 < 1 s",
-    "tpot": "TPOT 40 ms",
-    "latency": "latency p95 < 2 s",
-    "budget": "budget $20k/month",
-    "deadline": "in 3 days",
-    "weekend": "this weekend",
-    "growth": "growth 10%/month",
-    "doubles": "load doubles in a year",
-    "own": "we own 64 A100",
-    "spot": "spot",
-    "survive": "survive a node",
-    "europe": "in Europe",
-    "power": "50 kW",
-    "chat": "chat",
-    "agents": "coding agents",
-    "embeddings": "embeddings",
-    "transcribe": "transcribe",
-    "summarize": "summarize",
-    "fine-tune": "fine-tune with LoRA",
-    "pretrain": "pretrain",
-    "premises": "on premises",
+    row["word"]: row["example"]
+    for row in packaged_rows("gpuplan.inputs", "data/phrase_examples.csv")
 }
 PARTS = "a model, what it is for, and a load: " + ", ".join(
     f'"{EXAMPLES[word]}"' for word in ("users", "docs", "ttft", "budget", "europe")
@@ -168,7 +140,8 @@ def _bare_checkpoint(named: Named, lexicon: Lexicon) -> Named:
 def _with_family(text: str, found: Scan, lexicon: Lexicon) -> Scan:
     """A family without a number, where a model is named and none was found: host codestral."""
     for words, start in () if found.models else found.rest:
-        stated = lexicon.nearest_models(words) if _BEFORE_NAME.search(text[:start]) else ""
+        is_placed = _BEFORE_NAME.search(text[:start]) or _is_name(text, words, start)
+        stated = lexicon.nearest_models(words) if is_placed else ""
         model = lexicon.model(stated.removeprefix(_IT_IS)) if stated.startswith(_IT_IS) else None
         if model is not None:
             rest = tuple(each for each in found.rest if each != (words, start))
@@ -180,13 +153,17 @@ def _faults(
     text: str, found: Scan, models: tuple[Named, ...], lexicon: Lexicon, *, is_task: bool
 ) -> list[Problem]:
     """Choices between models, numbers and negations that no phrase takes, and a missing task."""
+    if not models and _SHARING.search(text) and not any(f.field == "use" for f in found.facts):
+        fix = "describe groups and their jobs in a file: gpuplan plan cluster.yaml"
+        what = "asks for a cluster that several groups share, which one line does not describe"
+        return [Problem("description", what, f"{fix} (docs/howto/cluster.md)")]
     is_known = bool(models) or is_task
     strange = [
         each
         for each in found.rest
         if _is_weighty(each[0], bool(models))
         or not is_known
-        or (not models and _is_name(text, *each))
+        or (_is_name(text, *each) and (not models or _HYPHENATED.search(each[0])))
         or (each[0][0].isupper() and _IN_PLACE.search(text[: each[1]]))
     ]
     faults = _either(text, found.models) + _engines(found)
@@ -274,17 +251,28 @@ def _is_weighty(words: str, is_named: bool) -> bool:
 
 _IT_IS = "it is "
 _IN_PLACE = re.compile(r"\b(?:in|within|inside)\s+(?:the\s+)?$", re.IGNORECASE)
+_HYPHENATED = re.compile(r"(?:[\w.]+/)?[A-Z][A-Za-z]+-[A-Z][A-Za-z]*")
+_BEFORE_COMPOUND = re.compile(
+    r"(?:^|[,;:(&]|\b(?:tuning\s+of|training\s+of|by|on|from|model|and|or|plus))\s*(?:(?:the|our)\s+)?$",
+    re.IGNORECASE,
+)
+_SHARING = re.compile(
+    r"\b(?:\d+|several|many|two|three|four|five|ten)\s+(?:[a-z]+\s+){0,2}?"
+    r"(?:groups|teams|departments|labs|tenants|projects|chairs|institutes)\b",
+    re.IGNORECASE,
+)
 _BEFORE_NAME = re.compile(
-    r"\b(?:with|using|use|serv(?:e|ing)|run(?:ning)?|train(?:ing)?|deploy|host|via|tun(?:e|ing))\s+"
+    r"\b(?:with|using|use|serv(?:e|ing)|run(?:ning)?|train(?:ing)?|deploy(?:ing)?|host(?:ing)?|via|tun(?:e|ing))\s+"
     r"(?:(?:an?|the|our)\s+)?$",
     re.IGNORECASE,
 )
 
 
 def _is_name(text: str, words: str, start: int) -> bool:
-    """Whether words stand where a model is named and are written like one: with Kokoro."""
+    """Whether words stand where a model is named, or are written like one: Mistral-Nemo."""
     is_written = any(letter.isupper() for letter in words) and len(words) > len("SQL")
-    return is_written and _BEFORE_NAME.search(text[:start]) is not None
+    is_compound = _HYPHENATED.match(words) and _BEFORE_COMPOUND.search(text[:start])
+    return bool(is_compound or (is_written and _BEFORE_NAME.search(text[:start])))
 
 
 def _not_understood(words: str, start: int, lexicon: Lexicon, *, is_named: bool) -> Problem:
@@ -294,7 +282,7 @@ def _not_understood(words: str, start: int, lexicon: Lexicon, *, is_named: bool)
         return Problem(where, "is no accelerator of the catalog", fix)
     what, fix = "is not understood", _hint(words).removeprefix("; ") or f"write e.g. {PARTS}"
     is_name = any(letter.isdigit() or letter.isupper() for letter in words) and words[0].isalpha()
-    if is_name and not is_named:
+    if is_name and (not is_named or _HYPHENATED.match(words)):
         what, fix = "is no model of the catalog", lexicon.nearest_models(words)
     return Problem(place_of(shorten(printable(words), 60), start), what, fix)
 

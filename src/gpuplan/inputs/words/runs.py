@@ -49,8 +49,7 @@ def put_run(draft: Draft, at: KeyPath, kind: str, models: tuple[Named, ...]) -> 
     _amounts(draft, training, kind)
     draft.move("context", (*training, "sequence_tokens"))
     draft.move("request.input_tokens", (*training, "sequence_tokens"))
-    for field in [name for name in draft.facts if name.startswith("training.")]:
-        draft.move(field, (*at, *field.split(".")))
+    draft.move_keys(at, ("training.",))
     usual_s = put_schedule(draft, at, DEADLINE_S[kind])
     # Who has hardware of their own asks how long it takes, not for a rented fleet beside it.
     is_open = "owned" in draft.facts or _as_fast_as_can_be(draft)
@@ -82,8 +81,7 @@ def put_reinforcement(draft: Draft, models: tuple[Named, ...]) -> None:
     elif not draft.move("amount.token", (*training, "tokens")):
         why = "10,000 prompts, as none were counted"
         draft.assume((*training, "tokens"), PROMPTS * each, "tokens of all rollouts", why)
-    for field in [name for name in draft.facts if name.startswith("training.")]:
-        draft.move(field, (*at, *field.split(".")))
+    draft.move_keys(at, ("training.",))
     _as_fast_as_can_be(draft)
     put_deadline(draft, (*training, "deadline_days"), DAY, DEADLINE_S["finetuning"])
 

@@ -45,6 +45,7 @@ _APART = re.compile(r"(?:nv|mx)?fp\d+|bf16|int\d|awq|gptq|w\da\d+|chat|it|previe
 _OFFLOADED = re.compile(r"\boffload\w*\s+(?:to|on|onto|into)\s+(?:the\s+)?$", re.IGNORECASE)
 _PLACE_BEFORE = re.compile(r"\b(?:in|within|from|at|near|inside)\s+(?:the\s+)?$", re.IGNORECASE)
 _PLACE_AFTER = re.compile(r"\s*(?:$|[,;]|only\b|regions?\b|data\s*cent)", re.IGNORECASE)
+_EMBEDS = re.compile(r"embed|rerank|e5-mistral|gte-qwen", re.IGNORECASE)
 _SIZE = re.compile(r"(?:.*\s)?(?:\d+(?:\.\d+)?b|\d+(?:\.\d+)?\s+billion)", re.IGNORECASE)
 _DRAFT = re.compile(
     r"\s*(?:model\s+)?(?:as\s+(?:an?\s+|the\s+)?)?(?:draft|speculat)", re.IGNORECASE
@@ -234,7 +235,10 @@ def _model(text: str, start: int, end: int, lexicon: Lexicon) -> NamedModel | No
         return None  # 50B tokens
     if len(parts) == 2 and _SIZE.fullmatch(parts[0]):  # a 70B llama
         parts.reverse()
-    return lexicon.model(_PATCHES.sub(r"\1-\2", " ".join(parts)))
+    found = lexicon.model(_PATCHES.sub(r"\1-\2", " ".join(parts)))
+    if found is not None and found.kind == "decoder" and _EMBEDS.search(found.name):
+        return found._replace(kind="encoder")  # of decoders' layers, and writes nothing
+    return found
 
 
 def _found(

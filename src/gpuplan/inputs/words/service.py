@@ -1,7 +1,9 @@
 """Facts of a description → the shape, load and targets of a service's requests."""
 
 import re
+from collections.abc import Mapping
 from math import ceil
+from typing import Any
 
 from gpuplan.inputs.documents.document import KeyPath
 from gpuplan.inputs.words.amounts import Rate
@@ -10,7 +12,14 @@ from gpuplan.inputs.words.draft import Draft
 from gpuplan.inputs.words.hours import Hours
 from gpuplan.inputs.words.lengths import LONGEST
 from gpuplan.inputs.words.stages import passages_of_queries, put_passages
-from gpuplan.inputs.words.tasks import THINK_S, THINK_WHY, USES, patience
+from gpuplan.inputs.words.tasks import (
+    NOUNS,
+    SPEECH_S,
+    SPEECH_WHY,
+    THINK_S,
+    THINK_WHY,
+    USES,
+)
 from gpuplan.units import DAY, HOUR
 
 LOADS = (
@@ -25,8 +34,7 @@ VIDEO_FPS = 16  # of generated clips: 81 frames are 5 s, as Wan makes them
 DAY_HOURS = Hours(8, 20)
 TOKEN_PX = 28  # of an image, along one side: patches of 14 px, two by two (Qwen-VL)
 _CONVERSATIONS = re.compile(r"\bchats\b|conversation|session", re.IGNORECASE)
-CPU_PATIENCE = 3.0  # 150 ms a token: some 300 words a minute
-NO_SLO_S = 300.0  # of a whole response, where nobody asks for one
+OF_NOUNS = ("summarization", "translation", "classification", "extraction", "embeddings")
 QUIET_FRAC = 0.1  # of the peak, outside the hours that are named
 
 
@@ -129,18 +137,19 @@ def _speed_of_one(draft: Draft) -> None:
 
 
 def _of_each_user(draft: Draft) -> None:
-    """Fewer requests a day than there are users: those of each."""
+    """Fewer requests an hour or a day than there are users: those of each."""
     users, rate = draft.facts.get("demand.users"), draft.facts.get("rate.request")
-    if users is None or rate is None or rate.value.period_s < DAY:
+    if users is None or rate is None or rate.value.period_s < HOUR:
         return
-    per_day = rate.value.per_s * DAY
-    if per_day < users.value:
+    is_daily = rate.value.period_s >= DAY
+    field = "requests_per_user_per_day" if is_daily else "demand.requests_per_user_per_h"
+    of_each = round(rate.value.per_s * (DAY if is_daily else HOUR), 9)
+    if of_each < users.value:
         draft.take("rate.request")
-        draft.facts["requests_per_user_per_day"] = rate._replace(value=per_day)
+        draft.facts[field] = rate._replace(value=of_each)
+        what = "requests per day" if is_daily else "requests per hour"
         why = "fewer than there are users: taken as those of each"
-        draft.note(
-            "requests per day", f"{per_day:g} of each user", why, '"… requests a day in total"'
-        )
+        draft.note(what, f"{of_each:g} of each user", why, '"… requests in total"')
 
 
 def _stated_rate(draft: Draft) -> None:
@@ -190,10 +199,12 @@ def put_request(draft: Draft, at: KeyPath, use: str, why: str, most: int | None 
     if use == "reranking" and draft.tree["workloads"][at[1]]["kind"] == "online_inference":
         passages_of_queries(draft)
         put_passages(draft, at)
-    move_keys(draft, at, ("request.",))
+    draft.move_keys(at, ("request.",))
     n_input, why = _prompt(draft, at, use, why)
     if most is not None and n_input + usual.output_tokens > most:
-        n_input, why = most - usual.output_tokens, f"as much as a context of {most:,} tokens leaves"
+        room = most - usual.output_tokens
+        _in_pieces(draft, n_input / room)
+        n_input, why = room, f"as much as a context of {most:,} tokens leaves"
     draft.assume((*shape, "input_tokens"), n_input, "prompt length (tokens)", why)
     _shared_prefix(draft, shape)
     if use == "recommender":
@@ -201,14 +212,33 @@ def put_request(draft: Draft, at: KeyPath, use: str, why: str, most: int | None 
     is_single = use == "recommender" and {"rate.doc", "amount.doc"} & {*draft.facts}  # items
     for key, value in () if is_single else usual.keys.items():
         draft.assume((*shape, key), value, key.replace("_", " "), why)
-    output = usual.output_tokens
-    if use == "transcription":
-        output = round(TOKENS_PER_AUDIO_S * draft.tree["workloads"][at[1]]["request"]["audio_s"])
-        why = "150 words a minute of speech, 1.3 tokens a word"
+    output, why = _output(draft.request(at), use, why)
     draft.assume((*shape, "output_tokens"), output, "output length (tokens)", why)
     if usual.prefix_hit_frac:
         hit = usual.prefix_hit_frac
         draft.assume((*shape, "prefix_hit_frac"), hit, "prefix cache hit rate", why)
+
+
+def _output(request: Mapping[str, Any], use: str, why: str) -> tuple[int, str]:
+    """The usual response; that of speech or of a text to translate is as long as they are."""
+    if use == "transcription":
+        n = round(TOKENS_PER_AUDIO_S * float(request["audio_s"]))
+        return n, "150 words a minute of speech, 1.3 tokens a word"
+    if use == "translation":
+        return round(float(request["input_tokens"])), "a translation is as long as its text"
+    return USES[use].output_tokens, why
+
+
+def _in_pieces(draft: Draft, n: float) -> None:
+    """Documents of a noun that do not fit a context are read in pieces."""
+    counted = draft.facts.get("amount.doc")
+    if counted is not None and _noun(counted.words):
+        draft.facts["amount.doc"] = counted._replace(value=ceil(counted.value * n))
+        draft.note("pieces of a document", f"{n:.3g}", "none is longer than the context", "--model")
+
+
+def _noun(words: str) -> str:
+    return next((noun for noun in NOUNS if re.search(rf"\b{noun}\b", words, re.I)), "")
 
 
 def _shared_prefix(draft: Draft, shape: KeyPath) -> None:
@@ -225,11 +255,21 @@ def _prompt(draft: Draft, at: KeyPath, use: str, why: str) -> tuple[int, str]:
     observed = draft.tree["workloads"][at[1]].get("request", {})
     read = draft.take("in_out_ratio")
     if read is not None:
-        n_input = max(1, round(read.value * USES[use].output_tokens))
+        n_output = float(observed.get("output_tokens", USES[use].output_tokens))
+        n_input = max(1, round(read.value * n_output))
+        for field in {"rate.token", "amount.token"} & set(draft.facts):  # both, together
+            both = draft.facts[field]
+            share = read.value / (1 + read.value)
+            part = both.value.times(share) if field == "rate.token" else both.value * share
+            draft.facts[field] = both._replace(value=part)
         draft.put((*at, "request", "input_tokens"), n_input, read.words)
     if "lora_adapters" in observed:
         rank_why = "usual of adapters that are served; memory and reads grow with it"
         draft.assume((*at, "request", "lora_rank"), 16, "LoRA rank", rank_why)
+    counted = draft.facts.get("amount.doc") or draft.facts.get("rate.doc")
+    noun = _noun(counted.words) if counted else ""
+    if noun and use in OF_NOUNS:
+        return round(NOUNS[noun]), f"usual of {noun}"
     if use not in ("captioning", "ocr") or "image_width_px" not in observed:
         return USES[use].input_tokens, why
     across, down = (ceil(observed[f"image_{side}_px"] / TOKEN_PX) for side in ("width", "height"))
@@ -249,10 +289,11 @@ def put_demand(draft: Draft, at: KeyPath, use: str) -> None:
         key = "requests_per_day" if is_daily else "requests_per_s"
         draft.put((*demand, key), round(per_s * (DAY if is_daily else 1), 9), rate.words)
     _tokens(draft, at)
+    _spoken(draft, at)
     _live(draft, at)
     if "demand.concurrent_requests" in draft.facts:
         draft.take("demand.peak_to_mean")  # so many are in flight at all hours
-    move_keys(draft, at, ("demand.",))
+    draft.move_keys(at, ("demand.",))
     if draft.take("people") and draft.has((*demand, "concurrent_requests")):
         path = (*at, "request", "think_time_s")
         draft.assume(path, THINK_S, "think time (s)", THINK_WHY)
@@ -260,6 +301,14 @@ def put_demand(draft: Draft, at: KeyPath, use: str) -> None:
     _hours(draft, demand)
     if not any(draft.has((*demand, key)) for key in LOADS):
         _no_load(draft, demand)
+
+
+def _spoken(draft: Draft, at: KeyPath) -> None:
+    """Calls at once of a voice agent are people who speak and listen between their requests."""
+    if draft.take("voice") and "demand.concurrent_requests" in draft.facts:
+        path = (*at, "request", "think_time_s")
+        draft.take("people")
+        draft.assume(path, SPEECH_S, "time between turns (s)", SPEECH_WHY)
 
 
 def _no_load(draft: Draft, demand: KeyPath) -> None:
@@ -325,50 +374,3 @@ def _hours(draft: Draft, demand: KeyPath) -> None:
     why = "no other hours were named for day and night" if night else why
     change = "--set workloads[0].demand.hourly_profile=…"
     draft.note("hours of the day", f"{named.start}:00 to {named.end}:00", why, change)
-
-
-def put_slo(draft: Draft, at: KeyPath, use: str, why: str) -> None:
-    """Targets as stated; where a whole response is limited, none but that."""
-    due = draft.facts.get("deadline_s")
-    if (
-        due is not None
-        and due.value < DAY
-        and not any(f.startswith("slo.e2e") for f in draft.facts)
-    ):
-        draft.facts["slo.e2e_p95_s"] = draft.facts.pop("deadline_s")  # each is ready in 20 minutes
-    move_keys(draft, at, ("slo.",))
-    none = draft.take("no_slo")
-    if none is not None:
-        draft.read_as("SLOs", "none but what is stated", none.words)
-        if "slo" not in draft.tree["workloads"][at[1]]:
-            why = "no SLO was asked for; without any, load could grow without end"
-            draft.assume((*at, "slo", "e2e_p95_s"), NO_SLO_S, "SLO e2e_p95_s", why)
-        return
-    slo: KeyPath = (*at, "slo")
-    is_whole = any(draft.has((*slo, f"e2e_{statistic}_s")) for statistic in ("p50", "p95", "p99"))
-    if is_whole:
-        return
-    allowed = draft.value("policy.accelerators.allowed") or ("any",)
-    is_cpu = all(name.lower().startswith("cpu") for name in allowed)
-    is_patient = is_cpu or _is_one_at_a_time(draft)
-    if is_patient:
-        why = "as fast as people read: usual of CPUs, and where it is asked whether hardware does"
-    for key, limit in USES[use].slo.items():
-        metric = key.split("_")[0]
-        work = draft.tree["workloads"][at[1]]
-        if not any(other.startswith(f"{metric}_") for other in work.get("slo", {})):
-            longer, reason = patience(USES[use], key, draft.request(at))
-            longer *= CPU_PATIENCE if is_patient else 1.0
-            draft.assume((*slo, key), round(limit * longer, 1), f"SLO {key}", why + reason)
-
-
-def _is_one_at_a_time(draft: Draft) -> bool:
-    """Whether it is asked if hardware is enough, and no load was named."""
-    is_assumed = any(note.what == "concurrent requests" for note in draft.assumed)
-    return is_assumed and draft.value("question") == "enough"
-
-
-def move_keys(draft: Draft, at: KeyPath, prefixes: tuple[str, ...]) -> None:
-    """Facts that are keys of a workload under their own names."""
-    for field in [name for name in draft.facts if name.startswith(prefixes)]:
-        draft.move(field, (*at, *field.split(".")))

@@ -6,12 +6,14 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from gpuplan.inputs.words.amounts import Rate
 from gpuplan.inputs.words.assemble import BY_MODEL, assemble
 from gpuplan.inputs.words.conditions import put_terms
 from gpuplan.inputs.words.draft import Draft, merged
 from gpuplan.inputs.words.scan import Fact, Named, Scan
+from gpuplan.inputs.words.service import TOKENS_PER_AUDIO_S
 
-_CUT = re.compile(r"[,;:+&]|\.(?=\s)|\b(?:and|plus|as\s+well\s+as|while|then)\b", re.IGNORECASE)
+_CUT = re.compile(r"[,;+&]|\.(?=\s)|\b(?:and|plus|as\s+well\s+as|while|then)\b", re.IGNORECASE)
 _BOTH = re.compile(
     r"\b(?:both|all)\s+(?:of\s+them\s+)?(?:with\s+|at\s+|in\s+|have\s+|are\s+)?$", re.IGNORECASE
 )
@@ -67,15 +69,43 @@ def services_of(text: str, found: Scan, is_task: Callable[[str], bool]) -> list[
         groups = _grouped(clauses, lambda one: bool(one.models), lambda one: bool(one.models))
         load = tuple(fact for fact in groups[0].facts if fact.field.startswith(LOADS))
         groups = [each if each.has_load else each.joined(Service((), load)) for each in groups]
-    groups = _with_common(text, groups)
+    groups = _with_common(text, _heard(groups))
     is_apart = len(groups) > 1 and all(not merged(each.facts)[1] for each in groups)
     return groups if is_apart else []
 
 
+def _heard(groups: list[Service]) -> list[Service]:
+    """A model that reads what another one heard: its tokens are those of the speech."""
+    if len(groups) != 1:
+        return groups
+    [one] = groups
+    writers = tuple(named for named in one.models if named.model.kind == "decoder")
+    others = tuple(named for named in one.models if named not in writers)
+    audio = [fact for fact in one.facts if fact.field in ("rate.audio_s", "amount.audio_s")]
+    if not writers or not audio or not any(named.model.kind == "speech" for named in others):
+        return groups
+    read = [
+        f
+        for f in one.facts
+        if f.field.startswith(("request.", "deadline_s"))
+        or (f.field == "use" and f.value not in BY_MODEL.values())
+    ]
+    [spoken] = audio[:1]
+    unit = spoken.field.replace("audio_s", "token")
+    is_rate = isinstance(spoken.value, Rate)
+    n = spoken.value.times(TOKENS_PER_AUDIO_S) if is_rate else spoken.value * TOKENS_PER_AUDIO_S
+    tokens = spoken._replace(field=unit, value=n)
+    heard = tuple(f for f in one.facts if f not in read or f.field == "deadline_s")
+    return [Service(others, heard), Service(writers, (*read, tokens))]
+
+
 def _with_common(text: str, groups: list[Service]) -> list[Service]:
-    """What is said of both or all of them is said of each."""
+    """What is said of both or all of them, or of retrieval, is said of each."""
     common = tuple(
-        fact for each in groups for fact in each.facts if _BOTH.search(text[: fact.start])
+        fact
+        for each in groups
+        for fact in each.facts
+        if _BOTH.search(text[: fact.start]) or (fact.field, fact.value) == ("use", "rag")
     )
     return [
         Service(each.models, (*each.facts, *(f for f in common if f not in each.facts)))

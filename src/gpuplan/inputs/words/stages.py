@@ -111,8 +111,7 @@ def put_speech(draft: Draft, named: Named | None) -> None:
         rate = draft.take(f"rate.{unit}")
         if rate is not None:
             draft.put((*at, "demand", "requests_per_s"), rate.value.per_s, rate.words)
-    for field in [name for name in draft.facts if name.startswith(("demand.", "precision"))]:
-        draft.move(field, (*at, *field.split(".")))
+    draft.move_keys(at, ("demand.", "precision"))
     if not draft.tree["workloads"][0].get("demand"):
         draft.assume(
             (*at, "demand", "requests_per_s"), 1, "peak rate (requests/s)", "none was named"

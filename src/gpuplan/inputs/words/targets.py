@@ -26,7 +26,7 @@ STATISTICS = {
 
 
 class Money(NamedTuple):
-    """US dollars, in total or per period, and the rate that made them of another currency."""
+    """US dollars, per period (0: in total, None: not said), and the exchange that made them."""
 
     usd: float
     period_s: float | None
@@ -213,6 +213,7 @@ _READERS = named(
     *(_growth, _growth_rate, _share, _speed, _bare, _seconds, _tariff, _per_tokens, _spent),
     *(_money, _carbon, _times, _deadline, _by_hour),
     **{metric: partial(_target, metric) for metric in STATISTICS},
+    total=lambda p: {"money": Money(_usd(p), 0.0, _exchange(p))},
     nines=lambda p: {"slo.availability_frac": 1 - 10 ** -p.number()},
     grow_from=lambda p: {"demand.users": p.number(), "grow_to": (p.number("m"), p.seconds())},
     grow_to=lambda p: {"grow_to": (p.number(), p.seconds())},

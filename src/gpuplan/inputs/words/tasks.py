@@ -4,14 +4,11 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any, NamedTuple
 
+from gpuplan.csv_rows import packaged_rows
 from gpuplan.inputs.scenario.assumptions import ACTIVE_FRAC, REQUESTS_PER_USER_PER_H
+from gpuplan.inputs.words.phrases import number_words
 from gpuplan.inputs.words.tables import rules_of
 from gpuplan.units import MS
-
-LARGE = "meta-llama/Llama-3.3-70B-Instruct"
-SMALL = "meta-llama/Llama-3.1-8B-Instruct"
-CODING = "Qwen/Qwen3-Coder-30B-A3B-Instruct"
-SEEING = "Qwen/Qwen2.5-VL-7B-Instruct"
 
 
 class Asking(NamedTuple):
@@ -33,55 +30,42 @@ class Use(NamedTuple):
     input_tokens: int
     output_tokens: int
     slo: Mapping[str, float]
-    prefix_hit_frac: float = 0.0
-    model: str = LARGE
-    keys: Mapping[str, float] = {}  # further keys of a request
-    asking: Asking = Asking()
+    prefix_hit_frac: float
+    model: str
+    keys: Mapping[str, float]  # further keys of a request
+    asking: Asking
+
+
+def _pairs(text: str) -> dict[str, float]:
+    """Numbers by their names: ttft_p95_ms=2000 tpot_p95_ms=50."""
+    pairs = (pair.split("=") for pair in text.split())
+    return {name: int(n) if n.isdigit() else float(n) for name, n in pairs}
+
+
+def _use(row: dict[str, str]) -> Use:
+    return Use(
+        int(row["input_tokens"]),
+        int(row["output_tokens"]),
+        _pairs(row["slo"]),
+        float(row["prefix_hit_frac"]),
+        row["model"],
+        _pairs(row["keys"]),
+        {"agents": OF_AGENTS, "typing": OF_TYPING, "": Asking()}[row["asking"]],
+    )
 
 
 # The first that the words name is meant: a RAG chatbot is RAG.
-USES = {
-    "rag": Use(4000, 300, {"ttft_p95_ms": 3000, "tpot_p95_ms": 50}),
-    "agents": Use(
-        30000, 500, {"ttft_p95_ms": 4000, "tpot_p95_ms": 50}, 0.9, CODING, asking=OF_AGENTS
-    ),
-    "reranking": Use(512, 0, {"e2e_p95_s": 0.5}, model="BAAI/bge-reranker-v2-m3"),
-    "embeddings": Use(256, 0, {"e2e_p95_s": 0.2}, model="BAAI/bge-m3"),
-    "transcription": Use(
-        4, 100, {"e2e_p95_s": 5.0}, model="openai/whisper-large-v3", keys={"audio_s": 30}
-    ),
-    "video": Use(
-        77,
-        0,
-        {"e2e_p95_s": 900.0},
-        model="Wan-AI/Wan2.1-T2V-14B",
-        keys={"image_width_px": 832, "image_height_px": 480, "frames": 81, "steps": 50},
-    ),
-    "images": Use(
-        77,
-        0,
-        {"e2e_p95_s": 20.0},
-        model="stabilityai/stable-diffusion-xl-base-1.0",
-        keys={"image_width_px": 1024, "image_height_px": 1024, "steps": 28},
-    ),
-    "vision": Use(1, 0, {"e2e_p95_s": 0.2}, model="google/vit-base-patch16-224"),
-    "recommender": Use(1, 0, {"e2e_p95_s": 0.1}, model="mlcommons/dlrm-v2", keys={"texts": 270}),
-    "summarization": Use(6000, 400, {"ttft_p95_ms": 5000, "tpot_p95_ms": 60}, model=SMALL),
-    "translation": Use(800, 800, {"ttft_p95_ms": 2000, "tpot_p95_ms": 50}, model=SMALL),
-    "classification": Use(600, 10, {"e2e_p95_s": 2.0}, model=SMALL),
-    "captioning": Use(1000, 100, {"ttft_p95_ms": 3000, "tpot_p95_ms": 60}, model=SEEING),
-    "ocr": Use(1500, 800, {"ttft_p95_ms": 5000, "tpot_p95_ms": 60}, model=SEEING),
-    "extraction": Use(2000, 200, {"ttft_p95_ms": 5000, "tpot_p95_ms": 60}, model=SMALL),
-    "completion": Use(2000, 50, {"ttft_p95_ms": 500, "tpot_p95_ms": 50}, asking=OF_TYPING),
-    "reasoning": Use(1000, 4000, {"ttft_p95_ms": 2000, "tpot_p95_ms": 50}),
-    "chat": Use(2000, 300, {"ttft_p95_ms": 2000, "tpot_p95_ms": 50}),
-}
+USES = {row["use"]: _use(row) for row in packaged_rows("gpuplan.inputs", "data/uses.csv")}
 
+# Tokens of a document by the noun that counts it: 500 words a page, 180 pages a book.
+NOUNS = number_words("noun")
 THINK_S = 30.0  # of people; from question to question half take 39 s or less [RAGPulse]
 THINK_WHY = (
     "people read and type: half of them ask again within 39 s, the response included [RAGPulse]; "
     "0 is as many requests always in flight"
 )
+SPEECH_S = 10.0
+SPEECH_WHY = "callers listen and speak between responses; 0 is as many requests always in flight"
 TOKENS_PER_S = 4000.0  # of a prompt longer than usual, that a person waits for
 OF_PIECE = ("audio_s", "image_width_px", "image_height_px", "frames", "steps")
 

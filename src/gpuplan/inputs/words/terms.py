@@ -27,30 +27,10 @@ def _chosen(list_name: str) -> Any:
     return make
 
 
-def _limited(phrase: Phrase) -> Facts:
+def _limit(phrase: Phrase, n: float) -> Facts:
+    """At most so many of the accelerator that is named."""
     [card] = phrase.names("card")
-    return {
-        "policy.accelerators.allowed": (card,),
-        "policy.max_accelerators": int(phrase.number()),
-    }
-
-
-def _limited_nodes(phrase: Phrase) -> Facts:
-    [card] = phrase.names("card")
-    return {
-        "policy.accelerators.allowed": (card,),
-        "policy.max_accelerators": int(phrase.number() * phrase.number("m")),
-    }
-
-
-def _limited_boxes(phrase: Phrase) -> Facts:
-    """So many whole servers of eight."""
-    [card] = phrase.names("card")
-    n_servers = int(phrase.number()) if phrase.get("n") else 1
-    return {
-        "policy.accelerators.allowed": (card,),
-        "policy.max_accelerators": n_servers * NODE,
-    }
+    return {"policy.accelerators.allowed": (card,), "policy.max_accelerators": int(n)}
 
 
 def _lot(card: str, n: int) -> tuple[str, int, int]:
@@ -65,19 +45,9 @@ def _owned(phrase: Phrase) -> Facts:
     return {"owned": tuple(_lot(card, int(n.replace(",", ""))) for card, n in lots)}
 
 
-def _owned_cards(phrase: Phrase) -> Facts:
+def _owned_nodes(phrase: Phrase, per_node: float) -> Facts:
     [card] = phrase.names("card")
-    return {"owned": (_lot(card, int(phrase.number())),)}
-
-
-def _owned_nodes(phrase: Phrase) -> Facts:
-    [card] = phrase.names("card")
-    return {"owned": ((card, int(phrase.number()), int(phrase.number("m"))),)}
-
-
-def _owned_servers(phrase: Phrase) -> Facts:
-    [card] = phrase.names("card")
-    return {"owned": ((card, int(phrase.number()), NODE),)}
+    return {"owned": ((card, int(phrase.number()), int(per_node)),)}
 
 
 def _layout(phrase: Phrase) -> Facts:
@@ -130,19 +100,16 @@ def _lead_time(phrase: Phrase) -> Facts:
 TERMS = rules_of(
     "terms",
     named(
-        *(
-            _limited,
-            _limited_nodes,
-            _limited_boxes,
-            _owned,
-            _owned_cards,
-            _owned_nodes,
-            _owned_servers,
-            _layout,
-        ),
+        *(_owned, _layout),
         *(_rank, _formats, _term, _options, _engine, _survive, _lead_time),
         forbidden=_chosen("forbidden"),
         allowed=_chosen("allowed"),
+        limited=lambda p: _limit(p, p.number()),
+        limited_nodes=lambda p: _limit(p, p.number() * p.number("m")),
+        limited_boxes=lambda p: _limit(p, (p.number() if p.get("n") else 1) * NODE),
+        owned_cards=lambda p: {"owned": (_lot(p.names("card")[0], int(p.number())),)},
+        owned_nodes=lambda p: _owned_nodes(p, p.number("m")),
+        owned_servers=lambda p: _owned_nodes(p, NODE),
         any_of=lambda p: {"policy.accelerators.allowed": tuple(p.names("lot"))},
         consumer=lambda _: {"policy.accelerators.allowed": CONSUMER},
     ),

@@ -1160,3 +1160,11 @@ SENTENCES += [
         {W + "batch.docs": 50_000, W + "request.input_tokens": 10_000},
     ),
 ]
+
+REFUSED += [
+    ("PaddleOCR-VL on 2M pages in 3 days", "is no model of the catalog"),
+    ("hosting Foobar-X for 200 employees, chat", "is no model of the catalog"),
+    ("Mistral-Nemo and Foobar-X for 300 users", "is no model of the catalog"),
+    ("serve GPT-4o to 500 users", "is no model of the catalog"),
+    ("32 GPUs shared by 12 research groups, is it enough?", "gpuplan plan cluster.yaml"),
+]
