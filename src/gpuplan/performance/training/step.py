@@ -5,7 +5,7 @@ numbers and numpy arrays go through the same lines.
 """
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from gpuplan.domain.hardware.devices import Accelerator
 from gpuplan.domain.model.layers import LatentAttention, Recurrence
@@ -20,21 +20,7 @@ from gpuplan.performance.training.basis import (
 )
 from gpuplan.performance.training.layers import mean_attended_tokens
 
-CAUSES: tuple[Cause, ...] = (
-    "matrix products",
-    "attention",
-    "element-wise",
-    "host",
-    "tensor parallel",
-    "expert parallel",
-    "context parallel",
-    "pipeline bubble",
-    "pipeline transfers",
-    "data parallel",
-    "optimizer",
-    "input",
-    "stragglers",
-)
+CAUSES: tuple[Cause, ...] = get_args(Cause)
 RACE = 4.0  # exponent of the soft maximum of compute and the traffic that hides behind it
 TINY_S = 1e-30
 
