@@ -146,7 +146,9 @@ def _params(phrase: Phrase) -> Facts:
 _READERS = named(
     *(_rate, _short_rate, _audio_rate, _recordings, counted, _written, _words, _bytes),
     *(_rollouts, _concurrent, _of_user, _share_of_users, _active, _daily_of_user, _params),
-    cameras=lambda p: rated("image", p.number() * p.number("m"), 1.0),
+    cameras=lambda p: rated(
+        "image", p.number() * p.number("m") / (p.seconds() if p.get("t_unit") else 1.0), 1.0
+    ),
     active_params=lambda p: {"active_params_b": float(p.get("size"))},
     fps=lambda p: rated("image", p.number(), 1.0),
     audio=lambda p: {"amount.audio_s": _audio_s(p)},

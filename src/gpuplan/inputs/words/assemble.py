@@ -310,9 +310,13 @@ def _frames(draft: Draft) -> bool:
     for field in ("rate", "amount"):
         video = draft.facts.get(f"{field}.audio_s")
         if video is not None and re.search("video|footage", video.words, re.IGNORECASE):
-            draft.facts[f"{field}.image"] = draft.facts.pop(f"{field}.audio_s")
-            why = "a frame a second tells most scenes"
-            draft.note("frames per second of video", "1", why, '"… images/s"')
+            every = draft.take("frame_s")
+            part = 1 / every.value if every else 1.0
+            n = video.value.times(part) if field == "rate" else video.value * part
+            draft.facts.pop(f"{field}.audio_s")
+            draft.facts[f"{field}.image"] = video._replace(value=n)
+            why = "as stated" if every else "a frame a second tells most scenes"
+            draft.note("frames per second of video", f"{part:g}", why, '"… images/s"')
             return True
     return False
 

@@ -157,6 +157,9 @@ def _faults(
         fix = "describe groups and their jobs in a file: gpuplan plan cluster.yaml"
         what = "asks for a cluster that several groups share, which one line does not describe"
         return [Problem("description", what, f"{fix} (docs/howto/cluster.md)")]
+    if not models and _ASKS_MODEL.search(text):
+        what = "asks which model, and a plan is for one that is named"
+        return [Problem("description", what, "name a model, or plan for each that is in question")]
     is_known = bool(models) or is_task
     strange = [
         each
@@ -255,6 +258,9 @@ _HYPHENATED = re.compile(r"(?:[\w.]+/)?[A-Z][A-Za-z]+-[A-Z][A-Za-z]*")
 _BEFORE_COMPOUND = re.compile(
     r"(?:^|[,;:(&]|\b(?:tuning\s+of|training\s+of|by|on|from|model|and|or|plus))\s*(?:(?:the|our)\s+)?$",
     re.IGNORECASE,
+)
+_ASKS_MODEL = re.compile(
+    r"\b(?:which|what)\s+(?:(?:size|kind)\s+of\s+)?(?:[a-z]+\s+)?(?:models?|llms?)\b", re.IGNORECASE
 )
 _SHARING = re.compile(
     r"\b(?:\d+|several|many|two|three|four|five|ten)\s+(?:[a-z]+\s+){0,2}?"

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from gpuplan.inputs.documents.document import KeyPath
 from gpuplan.inputs.scenario.check_workload import interval_s
 from gpuplan.inputs.words.draft import Draft
+from gpuplan.inputs.words.lengths import LONGEST
 from gpuplan.inputs.words.scan import Fact, Named
 from gpuplan.inputs.words.targets import schedule_of
 from gpuplan.inputs.words.tasks import USES
@@ -69,6 +70,10 @@ def put_reinforcement(draft: Draft, models: tuple[Named, ...]) -> None:
         draft.facts.setdefault("request.output_tokens", draft.facts.pop("request.input_tokens"))
     draft.move("request.input_tokens", (*rollout, "input_tokens"))
     draft.move("request.output_tokens", (*rollout, "output_tokens"))
+    of_one = draft.facts.get("amount.token")
+    if of_one is not None and "amount.request" in draft.facts and of_one.value < LONGEST:
+        draft.facts.setdefault("request.output_tokens", draft.facts.pop("amount.token"))
+        draft.move("request.output_tokens", (*rollout, "output_tokens"))
     each = _prompt_tokens(draft, rollout)
     fact = draft.take("amount.request") or draft.take("amount.sample") or draft.take("amount.doc")
     steps = draft.take("request.steps")

@@ -1167,4 +1167,5 @@ REFUSED += [
     ("Mistral-Nemo and Foobar-X for 300 users", "is no model of the catalog"),
     ("serve GPT-4o to 500 users", "is no model of the catalog"),
     ("32 GPUs shared by 12 research groups, is it enough?", "gpuplan plan cluster.yaml"),
+    ("I have 6 A100 40GB, which model size can I serve to 100 users?", "asks which model"),
 ]
