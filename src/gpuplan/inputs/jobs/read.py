@@ -14,6 +14,7 @@ from gpuplan.domain.columns import Floats, Ints, floats, ints
 from gpuplan.errors import InputError, Problem, one
 from gpuplan.inputs.jobs.cells import clean
 from gpuplan.inputs.jobs.kubernetes import kubernetes_rows
+from gpuplan.inputs.jobs.philly import is_philly, philly_rows
 from gpuplan.inputs.jobs.table import JobTable, expressions, settle, table_of
 from gpuplan.units import DAY, MIB, WEEK
 
@@ -137,12 +138,14 @@ def _scanned(path: Path) -> tuple[pl.LazyFrame, list[str], int]:
 
 def _json_frame(path: Path) -> pl.LazyFrame:
     try:
-        return pl.LazyFrame(kubernetes_rows(json.loads(path.read_text(encoding="utf-8"))))
+        document = json.loads(path.read_text(encoding="utf-8"))
+        rows = philly_rows(document) if is_philly(document) else kubernetes_rows(document)
+        return pl.LazyFrame(rows)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError) as error:
         why = f"a part is missing or of another kind ({type(error).__name__})"
     except ValueError as error:
         why = str(error)
-    fix = "give the output of kubectl get pods -A -o json, or of kubectl get workloads"
+    fix = "give what kubectl get pods -A -o json or kubectl get workloads prints, or Philly's log"
     raise one(InputError, "jobs", str(path), f"is no list of jobs: {why}", fix)
 
 

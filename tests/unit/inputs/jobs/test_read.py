@@ -280,3 +280,34 @@ def test_a_quote_that_never_ends_is_wrong_input(tmp_path):
     path.write_text('submit_s,duration_s,gpus,team\n0,60,1,"open\n' + rows)
     with pytest.raises(InputError):
         read_jobs(path)
+
+
+def test_phillys_own_log_is_read_by_attempts(tmp_path):
+    """A job that was restarted runs as long as its attempts together, on its widest gang."""
+    wide = [{"ip": ip, "gpus": ["gpu0", "gpu1"]} for ip in ("m1", "m2")]
+    narrow = [{"ip": "m1", "gpus": ["gpu0"]}]
+    log = [
+        _logged("2017-10-07 00:50:00", "ee9e8c", ("01:00:00", "01:30:00", wide)),
+        _logged("2017-10-07 01:10:00", "b436b2", ("01:20:00", "01:25:00", narrow)),
+        _logged("2017-10-07 01:11:00", "b436b2", ("01:20:00", "None", [])),
+    ]
+    log[0]["attempts"].append(_attempt("02:00:00", "02:10:00", narrow))
+    path = tmp_path / "cluster_job_log"
+    path.write_text(json.dumps(log))
+    jobs = read_jobs(path)
+    assert jobs.arrive_s.tolist() == [0.0, 1200.0]
+    assert jobs.duration_s.tolist() == [2400.0, 300.0]
+    assert jobs.n_accelerators.tolist() == [4, 1]
+    assert [jobs.team_names[t] for t in jobs.team] == ["ee9e8c", "b436b2"]
+    assert jobs.remarks == ("passed over jobs without GPUs: 1",)
+
+
+def _logged(submitted, team, attempt):
+    known = {"status": "Pass", "jobid": "a", "user": "u", "vc": team}
+    return {**known, "submitted_time": submitted, "attempts": [_attempt(*attempt)]}
+
+
+def _attempt(start, end, detail):
+    day = "2017-10-07 "
+    times = {"start_time": day + start, "end_time": end if end == "None" else day + end}
+    return {**times, "detail": detail}
