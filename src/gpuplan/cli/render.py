@@ -22,7 +22,8 @@ To = Annotated[
     ),
 ]
 Out = Annotated[
-    Path | None, opt(OUTPUT, "Folder to write to; without it, text goes to the terminal.", "--out")
+    Path | None,
+    opt(OUTPUT, "Folder, or a name for one file; text goes to the terminal by default.", "--out"),
 ]
 
 
@@ -32,11 +33,12 @@ def render(
     """Render a plan as files for Kubernetes, engines, Slurm, SkyPilot, Prometheus and others."""
     found = api.render(file, to, overlays=overlay or (), store=user_store(store))
     folder = out if out is not None else _folder(found[0].path, len(found))
+    is_file = out is not None and out.suffix and len(found) == 1 and not out.is_dir()
     for each in found:
         if folder is None:
             typer.echo(each.content.decode(), nl=False)
             continue
-        target = folder / each.path
+        target = folder if is_file else folder / each.path
         make_folder(target.parent)
         write_whole(target, each.content)
         typer.echo(f"wrote {target}", err=True)

@@ -44,3 +44,10 @@ def test_a_plan_without_a_run_gives_no_training_script(plan_file):
     result = run(plan_file, "--to", "training")
     assert result.exit_code != 0
     assert "a run" in str(result.exception)
+
+
+def test_one_file_takes_the_name_that_is_given(plan_file, tmp_path):
+    """`--out chat.yaml` made a folder of that name."""
+    result = run(plan_file, "--to", "kubernetes", "--out", tmp_path / "sub" / "manifest.yaml")
+    assert result.exit_code == 0
+    assert "kind: Deployment" in (tmp_path / "sub" / "manifest.yaml").read_text()
