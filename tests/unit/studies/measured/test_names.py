@@ -25,4 +25,4 @@ def test_names_with_a_size_are_names(name):
 
 
 def test_a_tuned_model_is_its_base():
-    assert find_measured_model("chatglm2-6b").name == "THUDM/chatglm3-6b"
+    assert find_measured_model("chatglm2-6b").name == "THUDM/chatglm2-6b"

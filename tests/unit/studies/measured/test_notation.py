@@ -78,7 +78,6 @@ def test_an_unknown_format_is_refused_and_a_blank_is_none() -> None:
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("chatglm2-6b", "chatglm3-6b"),
         ("somebody/Ring-1T", "Ling-1T"),
         ("NousResearch/Hermes-3-Llama-3.1-405B", "Llama-3.1-405B"),
         ("LLaMA v3.3 70B", "Llama-3.3-70B"),
