@@ -158,6 +158,7 @@ def _latency_checks(claim: _Slo, replay: ReplayedRequests, burst_ratio: float) -
     # Both runs are of one fleet and of like length: a claim is not let off by an error of its own.
     claimed_s = error_s if claim.error_s is None else min(claim.error_s, MOST_RATIO * error_s)
     tolerance = _tolerance(found, hypot(error_s, claimed_s) * burst_ratio)
+    tolerance = max(tolerance, _rank_tolerance(values, claim.statistic, found))
     named = f"{claim.name}: fresh replay"
     yield equal(named, claim.reached_s, found, "s", tolerance=tolerance)
     if claim.reached_s <= claim.limit_s:
@@ -168,6 +169,14 @@ def _latency_checks(claim: _Slo, replay: ReplayedRequests, burst_ratio: float) -
 def _tolerance(found: float, error: float) -> float:
     """How far a claim may lie from what was found, over it, if both differ by chance alone."""
     return max(LEAST_TOLERANCE, N_DEVIATIONS * error / found if found > 0 else 1.0)
+
+
+def _rank_tolerance(values: Floats, statistic: str, found: float) -> float:
+    """As `_tolerance`, by the ranks that chance moves a percentile by: latencies may jump there."""
+    share = STATISTICS.get(statistic, 0.0)
+    half = N_DEVIATIONS * sqrt(2.0 * share * (1.0 - share) / len(values))  # of both runs
+    ends = np.quantile(values, [max(0.0, share - half), min(1.0, share + half)])
+    return float(np.abs(ends - found).max()) / found if share and found > 0 else 0.0
 
 
 def _measured(metric: str, replay: ReplayedRequests) -> Floats:

@@ -9,6 +9,7 @@ from gpuplan.verification.service import (
     BURST_RATIO,
     N_DEVIATIONS,
     _error,
+    _rank_tolerance,
     _statistic,
     service_checks,
 )
@@ -111,3 +112,12 @@ def test_statistics_are_of_the_field():
     values = np.arange(101.0)
     found = [_statistic(values, name) for name in ("mean", "p50", "p95", "p99")]
     assert found == [50.0, 50.0, 95.0, 99.0]
+
+
+def test_latencies_that_jump_at_a_percentile_may_be_found_on_either_side():
+    """Those who meet another request wait for its prompt: here 4.9 % of them, p95 lies before."""
+    values = np.where(np.arange(12_000) % 1000 < 951, 0.030, 0.050)
+    assert np.quantile(values, 0.95) == 0.030
+    assert _rank_tolerance(values, "p95", 0.030) == pytest.approx(0.020 / 0.030)
+    assert _rank_tolerance(values, "p50", 0.030) == 0.0
+    assert _rank_tolerance(values, "mean", 0.030) == 0.0
