@@ -1,6 +1,6 @@
 """Cells of job tables as numbers: times, durations, time limits, GPUs in lists of resources."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -63,11 +63,11 @@ def limit(name: str) -> pl.Expr:
     return pl.when(is_none).then(None).otherwise(seconds)
 
 
-def listed_gpus(names: Sequence[str]) -> pl.Expr:
-    """GPUs in the first list of resources that names any; 0 where none does."""
+def listed_gpus(names: Mapping[str, pl.Expr]) -> pl.Expr:
+    """GPUs in the first list of resources that names any, times its factor; 0 where none does."""
     found = [
-        clean(name).str.extract(pattern, 1).cast(pl.Float64, strict=False)
-        for name in names
+        clean(name).str.extract(pattern, 1).cast(pl.Float64, strict=False) * factor
+        for name, factor in names.items()
         for pattern in (GPU_TRES, GPU_GRES, GPU_NUMBERED)
     ]
     return pl.coalesce([*found, pl.lit(0.0)])

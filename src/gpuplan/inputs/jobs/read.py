@@ -155,6 +155,10 @@ def _text_table(path: Path, head: bytes) -> tuple[pl.LazyFrame, list[str], int]:
     is_packed = head[:2] == b"\x1f\x8b"
     line = "" if is_packed else head.split(b"\n")[0].decode("utf-8-sig", "replace")
     delimiter = max(DELIMITERS, key=line.count) if line else ","
+    if line.count(delimiter) == 0 and len(line.split()) > 2:  # as squeue prints by default
+        cells = [row.split() for row in path.read_text("utf-8", "replace").splitlines()]
+        rows = [dict(zip(cells[0], row, strict=False)) for row in cells[1:] if row]
+        return pl.LazyFrame(rows, schema=dict.fromkeys(cells[0], pl.String)), cells[0], 2
     try:
         frame = pl.scan_csv(
             path,

@@ -12,6 +12,7 @@ from gpuplan.inputs.jobs import cells
 NAMES = other_names("jobs")
 LISTS = NAMES.pop("list")
 PERCENT = {"plangpu"}  # 100 is one GPU
+PER_NODE = {"trespernode", "gres"}  # as squeue prints them
 
 
 class JobTable(NamedTuple):
@@ -66,7 +67,10 @@ def expressions(table: JobTable) -> Iterator[pl.Expr]:
     for meaning, name in has.items():
         yield kinds.get(meaning, cells.number)(name).alias(f"_{meaning}")
     if "gpus" not in has:
-        yield cells.listed_gpus(table.lists).alias("_gpus")
+        each = cells.number(has["nodes"]).fill_null(1.0) if "nodes" in has else pl.lit(1.0)
+        one = pl.lit(1.0)
+        factors = {name: each if plain(name) in PER_NODE else one for name in table.lists}
+        yield cells.listed_gpus(factors).alias("_gpus")
     if "type" not in has and table.lists:
         yield cells.listed_type(table.lists).alias("_type")
 

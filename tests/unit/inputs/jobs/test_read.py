@@ -311,3 +311,16 @@ def _attempt(start, end, detail):
     day = "2017-10-07 "
     times = {"start_time": day + start, "end_time": end if end == "None" else day + end}
     return {**times, "detail": detail}
+
+
+def test_squeue_as_it_prints_with_blanks_and_resources_of_a_node(tmp_path):
+    path = tmp_path / "squeue.txt"
+    path.write_text(
+        "  JOBID  USER ST         SUBMIT_TIME          START_TIME TIME_LIMIT   TRES_PER_NODE NODES\n"
+        "    101 alice  R 2026-11-01T10:00:00 2026-11-01T10:05:00    1:00:00 gres/gpu:a100:4     2\n"
+        "    102   bob PD 2026-11-01T10:10:00                 N/A    2:00:00 gres/gpu:a100:1     1\n"
+    )
+    jobs = read_jobs(path)
+    assert jobs.n_accelerators.tolist() == [8, 1]
+    assert jobs.duration_s.tolist() == [3600.0, 7200.0]
+    assert jobs.team_names == ("alice", "bob")
