@@ -107,11 +107,24 @@ def test_one_user_waits_as_long_in_both(drawn):
     assert abs(served.ttft_s - ttft_s) <= 0.05 * ttft_s + 2.0 * tpot_s
 
 
+HYBRID_IN_STAGES = ("nvidia/NVIDIA-Nemotron-Nano-9B-v2", "MI300X", (1, 1, 2), (1000, 300))
+
+
+def test_a_hybrid_in_stages_waits_as_long_in_both():
+    """Found by drawing; a known failure, so that its kin stand aside below."""
+    check_many(deployed(HYBRID_IN_STAGES, 64), 64)
+
+
 @FEW
 @given(deployments(), st.sampled_from([2, 8, 32, 64]))
 def test_users_wait_as_long_in_both(drawn, n_users):
     of = deployed(drawn, n_users)
     assume(is_taken(of))
+    assume(n_users < 64 or drawn[0] != HYBRID_IN_STAGES[0] or drawn[2][2] == 1)
+    check_many(of, n_users)
+
+
+def check_many(of, n_users):
     served, (ttft_s, tpot_s) = (
         replica_forecast(of).served,
         looped(of, n_users, max(50, 1600 // n_users)),
